@@ -6,7 +6,7 @@ from .zhang_2026.plain_nets.finite_width import finite_width_allowance as finite
 from .verdicts import Verdict as Verdict, Deviation as Deviation, Bands as Bands, judge as judge, Finding as Finding
 from .verdicts import Power as Power, Shares as Shares, power_in_words as power_in_words
 from .verdicts import CONVERGED_SHARE as CONVERGED_SHARE, WIDEST_BAND as WIDEST_BAND
-from .ladder_slopes import LadderRow as LadderRow
+from .series import LadderRow as LadderRow
 
 # What the papers print and claim.
 from .published import PAPERS as PAPERS, PAPERS_EXPONENT as PAPERS_EXPONENT, COMMON_SWEEP as COMMON_SWEEP

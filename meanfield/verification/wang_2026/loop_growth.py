@@ -8,8 +8,8 @@ from meanfield.common.estimates import PowerLaw
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.loops.laws import has_closed_energy, log_increment_gain
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, joined, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
+from meanfield.verification.series import drawn_law, shown, span, theory_slope
 from meanfield.verification.verdicts import Deviation, Verdict
 
 # Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops

@@ -4,10 +4,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification import drawn_slopes
+from meanfield.verification import series
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, limit_law, shown, span
 from meanfield.verification.judges import Contest, Judges, contest, slope_contest
+from meanfield.verification.series import drawn_law, limit_law, shown, span
 from meanfield.verification.wang_2026.loop_growth import FINITE_WIDTH
 
 # What an exponent over a few doublings of the width may still lack of its limit.
@@ -31,7 +31,7 @@ def drawn_slope(dataset: xr.Dataset, update: str, alpha: float) -> PowerLaw:
 def theory_slope(dataset: xr.Dataset, alpha: float) -> float:
     """Slope in L of the recursion for isotropic updates, its points weighted as the drawn ones."""
     at = dataset.sel(update="isotropic", alpha=alpha)
-    return drawn_slopes.theory_slope(at, "loops", "update_energy", at["log_update_energy_mean_field"].values)
+    return series.theory_slope(at, "loops", "update_energy", at["log_update_energy_mean_field"].values)
 
 
 def far_slope(dataset: xr.Dataset, alpha: float) -> float:
@@ -64,7 +64,7 @@ def judge_theorem(dataset: xr.Dataset) -> Contest:
     laws = [drawn_slope(dataset, "isotropic", alpha) for alpha in alphas]
     printed = np.array([printed_exponent(alpha) for alpha in alphas])
     lacking = np.array([theory_slope(dataset, alpha) - far_slope(dataset, alpha) for alpha in alphas])
-    slope, stderr = drawn_slopes.exponents(*laws)
+    slope, stderr = series.exponents(*laws)
     words = ", ".join(
         f"{shown(law)} at alpha = {alpha:g}, of which {gap:+.3f} is of finite loops"
         for law, alpha, gap in zip(laws, alphas, lacking, strict=True)

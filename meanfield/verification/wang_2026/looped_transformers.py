@@ -12,9 +12,9 @@ import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, shown, span
 from meanfield.verification.judges import Contest, Judges, contest, slope_contest
-from meanfield.verification.verdicts import Deviation, largest_share
+from meanfield.verification.series import drawn_law, largest_share, shown, span
+from meanfield.verification.verdicts import Deviation
 
 # Streams whose move by this update, under this scaling, is not far from the claim are drawn so many times as often.
 MORE = {("isotropic", "sqrt"): 2}

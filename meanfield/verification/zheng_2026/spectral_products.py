@@ -11,7 +11,7 @@ import xarray as xr
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import (
+from meanfield.verification.series import (
     OFF,
     LadderRow,
     against_conditions,

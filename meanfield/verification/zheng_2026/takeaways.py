@@ -5,7 +5,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF
+from meanfield.verification.series import OFF
 from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zheng_2026 import table_cells, update_orders
 from meanfield.verification.zheng_2026.coordinate_checks import (

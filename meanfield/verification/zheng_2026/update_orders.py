@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, Kind, of_rival
 from meanfield.verification.judges import Contest, Judges, contest
-from meanfield.verification.ladder_slopes import LadderSlope, ladder_slope, ladder_values, mean_over_draws
+from meanfield.verification.series import LadderSlope, ladder_slope, ladder_values, mean_over_draws
 from meanfield.verification.verdicts import Deviation, Finding
 
 DIRECTIONS = ("width", "depth")

@@ -16,9 +16,9 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.drawn_slopes import shown
 from meanfield.verification.judges import Contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import shown
 from meanfield.verification.verdicts import Bands, Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets.growth.exponents import (
     SCALE,

@@ -4,9 +4,9 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.claims import Claim, Kind, checks, of_rival
-from meanfield.verification.drawn_slopes import drawn_law, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
-from meanfield.verification.verdicts import Deviation, Verdict, effective_draws
+from meanfield.verification.series import drawn_law, effective_draws, shown
+from meanfield.verification.verdicts import Deviation, Verdict
 
 # Standard errors below this are rounding: the overlap is the same in every draw.
 ROUNDING = 1e-12

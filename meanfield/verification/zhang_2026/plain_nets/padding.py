@@ -8,8 +8,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, only_above, slope_contest
+from meanfield.verification.series import shown, span
 from meanfield.verification.verdicts import Deviation, Verdict
 
 LABEL_SCALE = "label_learning_rate_scale"

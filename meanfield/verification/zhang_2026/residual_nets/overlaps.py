@@ -10,9 +10,9 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
-from meanfield.verification.needed_draws import needing
+from meanfield.verification.power import needing
+from meanfield.verification.series import shown
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 

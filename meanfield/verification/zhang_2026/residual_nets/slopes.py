@@ -11,11 +11,11 @@ import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
 from meanfield.theory.laws.residual import log_path_sum_scale, residual_exponent
-from meanfield.verification import drawn_slopes
+from meanfield.verification import series
 from meanfield.verification.claims import Claim, JudgeOfRun, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import drawn_law, exponents, shown
 from meanfield.verification.verdicts import Deviation, judge_identity
 
 LABEL_SCALE = "label_learning_rate_scale"
@@ -42,7 +42,7 @@ def theory_slope(at: xr.Dataset, name: str = LABEL_SCALE, level: str = "theory")
     """The same slope of theory, its points weighted as the drawn ones."""
     at = _within_range(at, name)
     logs = at[f"log_{name}_{level}"].values
-    return drawn_slopes.theory_slope(at, "blocks", name, logs) if np.isfinite(logs).all() else float("nan")
+    return series.theory_slope(at, "blocks", name, logs) if np.isfinite(logs).all() else float("nan")
 
 
 def _within_range(at: xr.Dataset, name: str) -> xr.Dataset:

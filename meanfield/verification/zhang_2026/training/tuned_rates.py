@@ -15,9 +15,9 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Check, Claim, Kind, checks
-from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, lower, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import shown, span
 from meanfield.verification.verdicts import Bands, Finding, Shares, Verdict
 
 JUDGES = Judges()

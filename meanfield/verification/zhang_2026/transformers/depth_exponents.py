@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, exponents, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import drawn_law, exponents, span, theory_slope
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
 from meanfield.verification.zhang_2026.training import tuned_rates
 

@@ -13,8 +13,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
 from meanfield.verification.judges import Contest, contest
+from meanfield.verification.series import drawn_law, exponents, shown
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.transformers.depth_exponents import JUDGES, MORE, by_attention, has_mean_field
 

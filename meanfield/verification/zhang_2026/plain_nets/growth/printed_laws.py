@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, JudgeOfRun, Kind, checks
-from meanfield.verification.drawn_slopes import shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Verdict, effective_draws
+from meanfield.verification.series import effective_draws, shown, span, theory_slope
+from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.growth.exponents import (
     DEEP,
     SCALE,
