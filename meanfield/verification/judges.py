@@ -34,8 +34,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
 from meanfield.verification.power import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
-from meanfield.verification.series import effective_draws, exponents, largest_share
-from meanfield.verification.series import shown as in_words
+from meanfield.verification.series import effective_draws, exponents_of, largest_share, shown_laws
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
     Bands,
@@ -194,8 +193,8 @@ def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) ->
 
 def slope_contest(*laws: PowerLaw, shown: str = "slope {laws}", **options: Any) -> Contest:
     """The same of the exponents of power laws, which stand in place of {laws} in what the evidence says first."""
-    slopes, errors = exponents(*laws)
-    return contest(slopes, errors, shown=shown.replace("{laws}", in_words(*laws)), **options)
+    slopes, errors = exponents_of(*laws)
+    return contest(slopes, errors, shown=shown.replace("{laws}", shown_laws(*laws)), **options)
 
 
 def computed(

@@ -38,7 +38,7 @@ class Series:
 
     @classmethod
     def of(cls, dataset: xr.Dataset, name: str, end: str = "") -> Series:
-        """The series NAME of a dataset; with an ``end``, as "by_width", NAME_by_width, NAME_stderr_by_width and so on."""
+        """The series NAME of a dataset; with an ``end`` as "by_width" NAME_by_width, NAME_stderr_by_width, ..."""
         end = f"_{end}" if end else ""
         value = dataset[f"{name}{end}"]
         unknown = xr.full_like(value, np.nan, dtype=float)
@@ -71,7 +71,7 @@ class Series:
 
     def log(self) -> Series:
         """The natural logarithm, its error to first order."""
-        return Series(np.log(self.value), self.relative_error, self.share)
+        return Series(self.value.copy(data=np.log(self.value.values)), self.relative_error, self.share)
 
     def drawn(self, along: str) -> Series:
         """Without the places of a dim at which value or error is no number, or nothing was drawn."""
@@ -82,7 +82,7 @@ class Series:
         """The power law in the sizes ALONG, by the errors of independent draws."""
         return fit_power_law(self.value[along].values, self.value.values, self.error.values)
 
-    def slope_of(self, along: str, logs: ArrayLike) -> float:
+    def slope_of(self, along: str, logs: Array) -> float:
         """Slope of a theory's logarithms in those of the sizes, its points weighted as these are."""
         weights = self.value.values / self.error.values
         return float(np.polyfit(np.log(self.value[along].values), logs, 1, w=weights)[0])
@@ -137,12 +137,12 @@ def theory_slope(measured: xr.Dataset, along: str, name: str, logs: Array) -> fl
     return Series.of(measured, name).slope_of(along, logs)
 
 
-def exponents(*laws: PowerLaw) -> tuple[Array, Array]:
+def exponents_of(*laws: PowerLaw) -> tuple[Array, Array]:
     """Exponents of several power laws, and their standard errors."""
     return np.array([law.exponent for law in laws]), np.array([law.stderr for law in laws])
 
 
-def shown(*laws: PowerLaw, digits: int = 3) -> str:
+def shown_laws(*laws: PowerLaw, digits: int = 3) -> str:
     """Exponents with their standard errors, in words."""
     return ", ".join(f"{law.exponent:.{digits}f} +- {law.stderr:.{digits}f}" for law in laws)
 

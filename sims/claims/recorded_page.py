@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
-from meanfield.verification import CLAIMS, Claim, Verdict, power_in_words
+from meanfield.verification import Claim, Verdict, power_in_words
+from sims.claims.catalogue import CLAIMS
 from sims.claims.false_alarms import of_claims, of_comparisons, takes_seed
 from sims.claims.kinds import as_markdown
 from sims.claims.record import Entry, power_of, recorded, seeds_of

@@ -11,7 +11,7 @@ from sims.claims.kinds import HEADER, as_markdown, by_kind, in_words
 from sims.claims.page import page, shown_by
 from sims.claims.runs import Evidence, Result
 from sims.common.report import folded, report
-from sims.common.table import table
+from sims.common.tables import table
 
 QUESTION = "Which of the papers' claims hold?"
 

@@ -11,9 +11,8 @@ from meanfield.theory import pooled_excess, thin_input_warning
 from meanfield.verification import Finding, best, exponents
 from meanfield.verification import depth_growth as claims
 from sims.cnn_overlap.answer import SCALE, answer, layers
-from sims.common.cells import against, fitted, heavy_tail_notes, predicted, rows, value
 from sims.common.report import described_net, report
-from sims.common.table import measured, number, table
+from sims.common.tables import against, fitted, heavy_tail_notes, measured, number, predicted, rows, table, value
 
 QUESTION = "Does the label term B grow with the layer as l^3? Does eta* fall with depth as L^(-3/2)?"
 WORDS = {

@@ -7,11 +7,11 @@ bound e^(cq) (eq. 35); at several widths epsilon = E T~ - q E T, by which gates 
 are counted from 1: stem layers, blocks, tail layers. Choose pairs with --pair.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
-from sims.common.pairs import add_pair_option
+from sims.common.pairs import PAIR
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"depth": 4, "width": 32, "draws": 4096},
     "default": {"depth": 8, "width": 64, "draws": 16384},
     "paper": {"depth": 24, "width": 128, "draws": 262_144},
@@ -19,7 +19,8 @@ PRESETS: Presets = {
 
 
 def add_options(parser: CommandParser) -> None:
-    add = parser.add_argument_group("network").add_argument
+    group = parser.add_argument_group("network")
+    add = group.add_argument
     add("--depth", type=int, metavar="K", help="residual blocks")
     add("--width", type=int, metavar="N", help="units of every layer")
     add("--block-depth", type=int, default=1, metavar="k", help="layers of a branch (default: 1)")
@@ -27,7 +28,7 @@ def add_options(parser: CommandParser) -> None:
     add("--activation", default="relu", help="relu (default) or linear")
     add("--stem", type=int, default=1, metavar="M", help="plain layers below the blocks (default: 1)")
     add("--tail", type=int, default=0, metavar="M", help="plain layers above the blocks (default: 0)")
-    add_pair_option(add)
+    PAIR.add_to(group)
 
 
 COMMAND = Experiment("residual_overlap", __doc__, add_options, PRESETS)

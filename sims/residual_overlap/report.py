@@ -6,9 +6,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import overlaps as claims
-from sims.common.cells import against, drawn, fitted, predicted, rows
 from sims.common.report import Report, answer
-from sims.common.table import MISSING, number, signed, table
+from sims.common.tables import MISSING, against, drawn, fitted, number, predicted, rows, signed, table
 
 WORDS = {
     "T": "overlap of two parameter directions, each DEPTH UNIT,UNIT (depth units: stem, blocks, tail).",

@@ -6,12 +6,12 @@ condition 3.1 (k >= 2) and by condition B.1 (k = 1), on blocks of one, two and t
 """
 
 from sims.common.blocks.ladders import PAPER, SMOKE, add_batch_options, add_block_options
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 # From four blocks upwards, where what finite depths leave in a plain slope is below what is granted.
 LADDERS = {"widths": [64, 96, 256], "depths": [4, 6, 32], "width": 64, "depth": 4}
-PRESETS: Presets = {
+PRESETS = {
     "smoke": SMOKE | {"optimizers": ["muon"]},
     "default": LADDERS | {"draws": 24, "optimizers": ["sgd", "adamw", "muon"]},
     "paper": PAPER | {"draws": 64, "depths": [4, 8, 16, 32, 64]},

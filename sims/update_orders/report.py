@@ -8,9 +8,8 @@ import xarray as xr
 from meanfield.verification import Finding
 from meanfield.verification import update_orders as claims
 from sims.common.blocks.ladders import TABLES
-from sims.common.cells import rows
 from sims.common.report import Report, answer
-from sims.common.table import number, slope, table
+from sims.common.tables import number, rows, slope, table
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:

@@ -13,10 +13,9 @@ from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling
 from meanfield.verification.verdicts import Verdict
 from sims.claims.runs import Evidence, judged
-from sims.common.cells import rows
 from sims.common.report import Report
 from sims.common.results import Results
-from sims.common.table import row_or_reason, table
+from sims.common.tables import row_or_reason, rows, table
 
 JUDGES = Judges()
 REASON = "a power law needs positive finite stderr"

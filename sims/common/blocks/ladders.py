@@ -114,7 +114,7 @@ def checked_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     from meanfield.common import MOST_LAYERS, require_count
     from meanfield.optimizers import require_optimizer
     from meanfield.parameterizations import OPTIMIZERS
-    from sims.common.datasets import ladder
+    from sims.common.command import ladder
 
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
         sizes = ladder(f"--{name}", getattr(options, name), 3, "a slope with its correction", maximum=most)

@@ -20,7 +20,7 @@ from meanfield.verification.judges import (
     slope_contest,
 )
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.series import effective_draws, scale_law, shown
+from meanfield.verification.series import effective_draws, scale_law, shown_laws
 from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zhang_2026.plain_nets.many_channels import one_site_ratios
 
@@ -141,7 +141,7 @@ def judge_square_root(dataset: xr.Dataset) -> Contest:
 
 
 def _shown(law: PowerLaw | None) -> str:
-    return shown(law) if law else "-"
+    return shown_laws(law) if law else "-"
 
 
 @JUDGES.decide

@@ -12,7 +12,7 @@ from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
 from meanfield.verification.power import needing
-from meanfield.verification.series import shown
+from meanfield.verification.series import shown_laws
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 
@@ -107,7 +107,7 @@ def judge_vanishing_deviation(dataset: xr.Dataset) -> Contest | Ruling:
     measured: slopes in the width at the top unit, of every pair where it is resolved."""
     slopes = width_slopes(dataset)
     resolved = {name: law for name, law in slopes.items() if law is not None}
-    words = ", ".join(f"{name}: {shown(law)}" for name, law in resolved.items()) or "none"
+    words = ", ".join(f"{name}: {shown_laws(law)}" for name, law in resolved.items()) or "none"
     left = ", ".join(name for name in slopes if name not in resolved)
     evidence = f"slopes by pair: {words}" + (f"; not resolved: {left}" if left else "")
     if not resolved:
