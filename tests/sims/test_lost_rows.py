@@ -127,7 +127,7 @@ def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp
         assert (tmp_path / "run.nc").exists()
         raise ValueError("no line goes through it")
 
-    assert results.deliver(lambda: dataset, fails, lambda _: fails) == 0
+    assert results.deliver(lambda: dataset, fails, fails) == 0
     printed = capsys.readouterr().out
     assert "report: cannot be made of these numbers: no line goes through it" in printed
     assert f"dataset  {tmp_path / 'run.nc'}" in printed
