@@ -11,7 +11,7 @@ from .series import against_conditions as against_conditions, effective_draws as
 from .series import exponents_of as exponents_of, labelled as labelled, ladder_slope as ladder_slope
 from .series import ladder_values as ladder_values, largest_share as largest_share, limit_law as limit_law
 from .series import mean_over_draws as mean_over_draws, scale_law as scale_law, shown_laws as shown_laws, span as span
-from .power import needing as needing
+from .power import announced as announced, needing as needing
 from .judges import Judge as Judge, Judges as Judges, Contest as Contest, Ruling as Ruling, contest as contest
 from .judges import between as between, computed as computed, identity as identity, joined as joined, lower as lower
 from .judges import only_above as only_above, slope_contest as slope_contest
@@ -29,6 +29,8 @@ from .claims import Claim as Claim, Kind as Kind, combined as combined, of_rival
 
 # The judges, a module for each subject, and what reports and figures take from them.
 from .zhang_2026.plain_nets import overlap_conservation as overlap_conservation, depth_growth as depth_growth
+from .zhang_2026.plain_nets.overlap_conservation import deviation as deviation
+from .zhang_2026.plain_nets.overlap_conservation import effective_overlap_draws as effective_overlap_draws
 from .zhang_2026.plain_nets.growth import exponents as exponents, printed_laws as printed_laws
 from .zhang_2026.plain_nets import channel_corrections as channel_corrections, stencil_slopes as stencil_slopes
 from .zhang_2026.plain_nets.stencil_slopes import drawn_slope as drawn_slope, mean_field_slope as mean_field_slope
@@ -54,7 +56,7 @@ from .zhang_2026.identities import aggregators as aggregators, layer_norm as lay
 from .zhang_2026.identities.label_average import label_average as label_average
 from .zhang_2026.identities.label_average import judge_split as judge_split, judge_prefactor as judge_prefactor
 from .zhang_2026.batches import batch_sizes as batch_sizes, cross_entropies as cross_entropies
-from .zhang_2026.residual_nets import family_laws as family_laws, overlaps as overlaps
+from .zhang_2026.residual_nets import family_laws as family_laws
 from .zhang_2026.training import carried_rates as carried_rates, tuned_rates as tuned_rates
 from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent_propagation as tangent_propagation
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products

@@ -30,7 +30,6 @@ DURATIONS: dict[str, dict[str, str]] = {
     "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
     "overlap_recursion": {"smoke": "4 s", "default": "8 s", "paper": "4 min"},
     "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
-    "residual_overlap": {"smoke": "6 s", "default": "10 s", "paper": "20 min"},
     "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
     "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
     "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
@@ -56,7 +55,6 @@ COMPILING: dict[str, str] = {
     "looped_update": "45 s",
     "mlp_depth": "40 s",
     "overlap_recursion": "3 s",
-    "residual_overlap": "3 s",
     "transformer_depth": "25 s",
 }
 
