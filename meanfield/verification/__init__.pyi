@@ -62,7 +62,7 @@ from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
 from .zheng_2026 import table_cells as table_cells, training_assumptions as training_assumptions
 from .zheng_2026 import hyperparameter_tables as hyperparameter_tables
-from .zheng_2026 import transformer_checks as transformer_checks, update_orders as update_orders
+from .zheng_2026 import transformer_checks as transformer_checks
 from .zheng_2026.printed_losses import (
     carried_losses as carried_losses,
     reported_losses as reported_losses,

@@ -24,7 +24,6 @@ from meanfield.verification.zheng_2026 import (
     takeaways,
     training_assumptions,
     transformer_checks,
-    update_orders,
     update_ranks,
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
@@ -53,7 +52,6 @@ _SPECTRAL = (
     reported_losses,
     single_optimizers,
     carried_losses,
-    update_orders,
     transformer_checks,
     hyperparameter_tables,
 )

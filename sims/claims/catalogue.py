@@ -3,6 +3,7 @@
 from meanfield.verification import CLAIMS as NOT_YET_IN_STUDIES
 from meanfield.verification import Claim
 from sims import NAMES, simulation
+from sims.claims import across
 from sims.common.study import Study
 
 # What gathers claims is no study.
@@ -16,5 +17,5 @@ def _place(claim: Claim) -> tuple[str, int, str]:
     return subject, int(number), behind.removeprefix(number)
 
 
-_ALL = [*NOT_YET_IN_STUDIES.values(), *(claim for study in _STUDIES for claim in study.claims)]
+_ALL = [*NOT_YET_IN_STUDIES.values(), *across.CLAIMS, *(claim for study in _STUDIES for claim in study.claims)]
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=_place)}

@@ -35,7 +35,6 @@ DURATIONS: dict[str, dict[str, str]] = {
     "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
     "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
     "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
-    "update_orders": {"smoke": "4 s", "default": "30 s", "paper": "2 h"},
 }
 
 # How much longer a first run takes, which compiles the kernels of a simulation and keeps them: processor time of smoke

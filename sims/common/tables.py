@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice, product
 from textwrap import fill
@@ -65,6 +65,7 @@ class Table:
         columns: groups of columns; or made from the dataset.
         key: of a row's coordinates, one by one, what stands in its place in a single column.
         known: a variable that is NaN at places which have no row.
+        shown: of a dim, the words that stand for its coordinates.
     """
 
     name: str
@@ -74,20 +75,29 @@ class Table:
     columns: Sequence[Group] | Callable[[xr.Dataset], Sequence[Group]]
     key: Callable[..., str] | None = None
     known: str = ""
+    shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __call__(self, dataset: xr.Dataset) -> str:
         groups = self.columns(dataset) if callable(self.columns) else self.columns
         parts = [[group] if isinstance(group, Column) else list(group) for group in groups]
         columns = [column for part in parts for column in part]
-        made = rows(
-            dataset, self.dims, lambda at: [cell for column in columns for cell in column.cells(at)], self.known
-        )
-        if self.key is not None:
-            count = len(self.dims)
-            made = [row if isinstance(row, LostRow) else [self.key(*row[:count]), *row[count:]] for row in made]
+        count = len(self.dims)
+
+        def cells(at: xr.Dataset) -> list[str]:
+            return [cell for column in columns for cell in column.cells(at)]
+
+        lines = [
+            row if isinstance(row, LostRow) else [*self._key_cells(row[:count]), *row[count:]]
+            for row in rows(dataset, self.dims, cells, self.known)
+        ]
         header = [self.keys, *([name for column in part for name in column.headers] for part in parts)]
         title = self.title(dataset) if callable(self.title) else self.title.format_map(dataset.attrs)
-        return table(header, made, title)
+        return table(header, lines, title)
+
+    def _key_cells(self, coordinates: Sequence[str]) -> list[str]:
+        places = zip(self.dims, coordinates, strict=True)
+        words = [self.shown.get(dim, {}).get(coordinate, coordinate) for dim, coordinate in places]
+        return words if self.key is None else [self.key(*words)]
 
 
 class LostRow(list[str]):
