@@ -1,5 +1,8 @@
 """What is stored says what it is."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -46,3 +49,10 @@ def test_what_nobody_declares_keeps_its_own_words():
     dataset = xr.Dataset({"own": ("depth", np.ones(2), {"long_name": "an own number"})}, {"depth": [1, 2]})
     assert described(dataset, ()).own.attrs == {"long_name": "an own number"}
     assert dataset["depth"].attrs["long_name"] == "depth L"
+
+
+@pytest.mark.parametrize("name", ["residual_depth", "update_orders"])
+def test_a_study_states_its_claims_without_docstrings(name):
+    command = f"from sims import simulation; print([c.statement for c in simulation({name!r}).claims] != [])"
+    done = subprocess.run([sys.executable, "-OO", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
