@@ -104,9 +104,7 @@ def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> Non
 
 def _make(name: str, path: Path, preset: str) -> None:
     """Run the simulation as a command of its own: figures read datasets and import no simulation."""
-    help_text = subprocess.run([sys.executable, "-m", f"sims.{name}", "--help"], capture_output=True, text=True)
-    sizes = ["--preset", preset] if "--preset" in help_text.stdout else []
-    command = [sys.executable, "-m", f"sims.{name}", *sizes, "--out", str(path)]
+    command = [sys.executable, "-m", f"sims.{name}", "--preset", preset, "--out", str(path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as simulation:
         try:
             status = simulation.wait()

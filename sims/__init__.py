@@ -1,12 +1,21 @@
-"""Simulations, one folder each: `python -m sims.NAME --help`."""
+"""Simulations: `python -m sims.NAME --help`. A study is a module of its own, or a folder where it is long."""
 
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = sorted(path.parent.name for path in Path(__file__).parent.glob("*/__main__.py"))
+_FOLDER = Path(__file__).parent
+_MODULES = {path.stem: "" for path in _FOLDER.glob("*.py") if not path.stem.startswith("_")}
+_FOLDERS = [path.parent for path in _FOLDER.glob("*/__main__.py")]
+_HOMES = _MODULES | {path.name: ".study" if (path / "study.py").exists() else ".__main__" for path in _FOLDERS}
+NAMES = sorted(_HOMES)
 
 
 def simulation(name: str) -> Any:
-    """The `Command` behind `python -m sims.NAME`: an `Experiment`, but for those that serve or gather others."""
-    return import_module(f"sims.{name}.__main__").COMMAND
+    """The command behind `python -m sims.NAME`: a `Study`, or a `Service` to others.
+
+    It is ``STUDY`` of the module `sims.NAME`, or of `sims.NAME.study`; services, and studies that are not yet so, have
+    it as ``COMMAND`` in `sims.NAME.__main__`.
+    """
+    home = import_module(f"sims.{name}{_HOMES[name]}")
+    return home.COMMAND if _HOMES[name] == ".__main__" else home.STUDY

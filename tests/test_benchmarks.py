@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import meanfield as mf
+import sims
 from benchmarks import limits, table
 from benchmarks.counting import counted
 from benchmarks.test_simulations import NAMES
@@ -70,7 +71,7 @@ def test_the_quick_suite_runs_and_every_simulation_that_draws_has_its_line(tmp_p
     assert ran.returncode == 0, ran.stdout + ran.stderr
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in written.read_text().splitlines()]
     timed = [cells for cells in lines if len(cells) == len(table.COLUMNS) and cells[0] not in ("what", "---")]
-    preset = {path.parent.name for path in (ROOT / "sims").glob("*/__main__.py") if "\nPRESETS" in path.read_text()}
+    preset = {name for name in sims.NAMES if sims.simulation(name).presets}
     # The first runs the others; the last three draw nothing.
     assert set(NAMES) == preset - {"claims", "identities", "learning_rate_scale", "reported_losses"}
     assert set(NAMES) <= {cells[0].partition(":")[0] for cells in timed}

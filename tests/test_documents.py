@@ -18,10 +18,10 @@ from meanfield.execution.team import Workers
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.maps import OPERATIONS
 from meanfield.theory.maps import TRANSPORTS
-from meanfield.verification import CLAIMS
 from sims import simulation as simulation_module
+from sims.claims.catalogue import CLAIMS
 from sims.common.command import check_command
-from sims.common.table import LINE
+from sims.common.tables import LINE
 from sims.learning_rate_scale.__main__ import COMMAND as learning_rate_scale
 from sims.sweep.plan import check_points, read_plan
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import meanfield as mf
-from meanfield.verification import CLAIMS
+from sims.claims.catalogue import CLAIMS
 from sims.claims.record import recorded
 
 pytest.importorskip("latex2mathml")

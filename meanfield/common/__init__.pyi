@@ -3,7 +3,7 @@
 from .arrays import Array as Array
 from .estimates import FALSE_ALARM_BUDGET as FALSE_ALARM_BUDGET
 from .estimates import NUMBERS_FAIL as NUMBERS_FAIL
-from .estimates import fit_power_law as fit_power_law
+from .estimates import PowerLaw as PowerLaw, fit_power_law as fit_power_law
 from .files import DamagedFileWarning as DamagedFileWarning
 from .files import UNREADABLE as UNREADABLE
 from .files import behind_links as behind_links
@@ -13,7 +13,6 @@ from .files import write_text_whole as write_text_whole
 from .files import write_whole as write_whole
 from .gaussian_averages import mean_square as mean_square
 from .machine import collect_seldom as collect_seldom
-from .machine import leave_out_dask as leave_out_dask
 from .machine import share_machine as share_machine
 from .seeds import checked_seed as checked_seed
 from .seeds import derived_seed as derived_seed

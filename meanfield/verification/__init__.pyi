@@ -6,7 +6,17 @@ from .zhang_2026.plain_nets.finite_width import finite_width_allowance as finite
 from .verdicts import Verdict as Verdict, Deviation as Deviation, Bands as Bands, judge as judge, Finding as Finding
 from .verdicts import Power as Power, Shares as Shares, power_in_words as power_in_words
 from .verdicts import CONVERGED_SHARE as CONVERGED_SHARE, WIDEST_BAND as WIDEST_BAND
-from .ladder_slopes import LadderRow as LadderRow
+from .series import LadderRow as LadderRow, LadderSlope as LadderSlope, Series as Series
+from .series import against_conditions as against_conditions, effective_draws as effective_draws
+from .series import exponents_of as exponents_of, labelled as labelled, ladder_slope as ladder_slope
+from .series import ladder_values as ladder_values, largest_share as largest_share, limit_law as limit_law
+from .series import mean_over_draws as mean_over_draws, scale_law as scale_law, shown_laws as shown_laws, span as span
+from .power import announced as announced, needing as needing
+from .judges import Judge as Judge, Judges as Judges, Contest as Contest, Ruling as Ruling, contest as contest
+from .judges import between as between, computed as computed, identity as identity, joined as joined, lower as lower
+from .judges import only_above as only_above, slope_contest as slope_contest
+from .verdicts import judge_computed as judge_computed, judge_identity as judge_identity
+from .claims import Check as Check, JudgeOfRun as JudgeOfRun, checks as checks, of_all as of_all
 
 # What the papers print and claim.
 from .published import PAPERS as PAPERS, PAPERS_EXPONENT as PAPERS_EXPONENT, COMMON_SWEEP as COMMON_SWEEP
@@ -19,6 +29,8 @@ from .claims import Claim as Claim, Kind as Kind, combined as combined, of_rival
 
 # The judges, a module for each subject, and what reports and figures take from them.
 from .zhang_2026.plain_nets import overlap_conservation as overlap_conservation, depth_growth as depth_growth
+from .zhang_2026.plain_nets.overlap_conservation import deviation as deviation
+from .zhang_2026.plain_nets.overlap_conservation import effective_overlap_draws as effective_overlap_draws
 from .zhang_2026.plain_nets.growth import exponents as exponents, printed_laws as printed_laws
 from .zhang_2026.plain_nets import channel_corrections as channel_corrections, stencil_slopes as stencil_slopes
 from .zhang_2026.plain_nets.stencil_slopes import drawn_slope as drawn_slope, mean_field_slope as mean_field_slope
@@ -44,13 +56,13 @@ from .zhang_2026.identities import aggregators as aggregators, layer_norm as lay
 from .zhang_2026.identities.label_average import label_average as label_average
 from .zhang_2026.identities.label_average import judge_split as judge_split, judge_prefactor as judge_prefactor
 from .zhang_2026.batches import batch_sizes as batch_sizes, cross_entropies as cross_entropies
-from .zhang_2026.residual_nets import family_laws as family_laws, overlaps as overlaps, slopes as slopes
+from .zhang_2026.residual_nets import family_laws as family_laws
 from .zhang_2026.training import carried_rates as carried_rates, tuned_rates as tuned_rates
 from .zhang_2026.transformers import depth_exponents as depth_exponents, tangent_propagation as tangent_propagation
 from .zheng_2026 import coordinate_checks as coordinate_checks, spectral_products as spectral_products
 from .zheng_2026 import table_cells as table_cells, training_assumptions as training_assumptions
 from .zheng_2026 import hyperparameter_tables as hyperparameter_tables
-from .zheng_2026 import transformer_checks as transformer_checks, update_orders as update_orders
+from .zheng_2026 import transformer_checks as transformer_checks
 from .zheng_2026.printed_losses import (
     carried_losses as carried_losses,
     reported_losses as reported_losses,

@@ -14,7 +14,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
-from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
@@ -25,7 +24,6 @@ from meanfield.verification.zheng_2026 import (
     takeaways,
     training_assumptions,
     transformer_checks,
-    update_orders,
     update_ranks,
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
@@ -35,8 +33,6 @@ _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,
     cross_entropies,
-    overlaps,
-    slopes,
     depth_exponents,
     tangent_propagation,
     carried_rates,
@@ -56,7 +52,6 @@ _SPECTRAL = (
     reported_losses,
     single_optimizers,
     carried_losses,
-    update_orders,
     transformer_checks,
     hyperparameter_tables,
 )

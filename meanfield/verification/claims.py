@@ -163,7 +163,8 @@ def of_all(findings: Mapping[str, Finding], needed: Collection[str], kind: str, 
     said = [f"{len(findings)} of {len(needed)} {kind}: {'; '.join(words)}" for words in zip(*each, strict=True)]
     power = _first_of({name: finding.power for name, finding in findings.items()})
     back = _last_of({name: finding.power_of_rival for name, finding in findings.items()}, set(needed))
-    return Ruling(verdict, said[0], words, power, back, said[1])
+    draws = [finding.needed for finding in findings.values() if finding.needed is not None]
+    return Ruling(verdict, said[0], words, power, back, said[1], needed=max(draws, default=None))
 
 
 def _back(finding: Finding) -> str:

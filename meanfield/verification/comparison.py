@@ -11,7 +11,7 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.validation import PremiseWarning, takes
 from meanfield.nets.inputs.batches import PLAIN
-from meanfield.verification.needed_draws import draws_to_converge, needing
+from meanfield.verification.power import draws_to_converge, needing
 from meanfield.verification.verdicts import CONVERGED_SHARE
 
 Number = TypeVar("Number", xr.DataArray, float)

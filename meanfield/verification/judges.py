@@ -1,14 +1,17 @@
 """Judges: what each claims, what its rival says, and on which numbers the two are held against each other.
 
-A module of judges has one `Judges`, the judges of a run. A judge is a function of the run's dataset; the first
-paragraph of its docstring says claim and rival, where the claim stands in the paper (if it does), and what is measured:
+A study's claims have one `Judges`, the judges of a run. A judge is a function of the run's dataset; it is declared with
+what is claimed, where the claim stands in the paper (if it does), what its rival says, and what is measured:
 
-    @JUDGES.decide
+    @JUDGES.decide(
+        claim="The cross term vanishes with the width, as N^(-1/2)",
+        source="C.2",
+        rival="it does not",
+        measured="its slope in N",
+    )
     def judge_cross_term(dataset):
-        '''The cross term vanishes with the width, as N^(-1/2); rival: it does not; source: C.2;
-        measured: its slope in N.'''
-        law = drawn_law(dataset, "cross_width", "cross_term_spread")
-        return slope_contest(law, claimed=-0.5, rival=0.0)
+        law = Series.of(dataset, "cross_term_spread").law("cross_width")
+        return slope_contest(law, claimed=-0.5, rival=0.0, shown="slope {laws}")
 
 Called with the dataset it gives a `Finding`. Words in braces are arguments of the judge, or words that it returns.
 """
@@ -19,10 +22,10 @@ import inspect
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec
+from typing import Any, Generic, ParamSpec, overload
 
 import numpy as np
 import xarray as xr
@@ -30,7 +33,8 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
-from meanfield.verification.needed_draws import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
+from meanfield.verification.power import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
+from meanfield.verification.series import effective_draws, exponents_of, largest_share, shown_laws
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
     Bands,
@@ -39,11 +43,9 @@ from meanfield.verification.verdicts import (
     Power,
     Unsaid,
     Verdict,
-    effective_draws,
     judge,
     judge_computed,
     judge_identity,
-    largest_share,
 )
 
 P = ParamSpec("P")
@@ -57,7 +59,7 @@ SENTENCES = re.compile(
 class Ruling:
     """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments.
 
-    ``power``, ``power_of_rival``, ``evidence_of_rival``, ``verdict_of_rival``: as in `Finding`.
+    ``power``, ``power_of_rival``, ``evidence_of_rival``, ``verdict_of_rival``, ``needed``: as in `Finding`.
     """
 
     verdict: Verdict
@@ -67,6 +69,7 @@ class Ruling:
     power_of_rival: Power | None = None
     evidence_of_rival: str = ""
     verdict_of_rival: Verdict | None = None
+    needed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,13 @@ class Contest:
         exchanged = judge(self.rival, self.claim, of_rival, share, bands)
         distances = Distances(self.claim, self.rival, bands, of_rival)
         either = distances, distances.exchanged
-        reasons = [way.decided for way in either]
+        reasons, needed = [way.decided for way in either], None
         if verdict is Verdict.INCONCLUSIVE:
-            reasons = distances.undecided((comparisons, against_rival), carrying, draws, share, gaussian=self.gaussian)
+            counts = comparisons, against_rival
+            reasons, needed = distances.undecided(counts, carrying, draws, share, gaussian=self.gaussian)
         said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
-        return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged)
+        return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged, needed)
 
     def powers(self, bands: Bands, of_rival: Bands) -> tuple[Power | None, Power | None]:
         """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
@@ -173,15 +177,24 @@ def lower(difference: float, stderr: float, allowance: ArrayLike = 0.0, **detail
     return Contest(*sides, **details)
 
 
+def joined(contests: Iterable[Contest]) -> Contest:
+    """One contest over the points of several."""
+    parts = list(contests)
+    sides = (Deviation.joined(getattr(part, side) for part in parts) for side in ("claim", "rival"))
+    apart = [np.broadcast_to(part.apart, part.claim.difference.shape) for part in parts if part.apart is not None]
+    return Contest(*sides, apart=np.concatenate(apart) if len(apart) == len(parts) else None)
+
+
 def only_above(measured: ArrayLike, expected: ArrayLike, relative: ArrayLike) -> Array:
     """The allowance ``relative`` times ``expected`` for a correction that is known to be positive: none below."""
     above = np.greater(measured, expected)
     return np.asarray(above * np.multiply(relative, expected))
 
 
-def slope_contest(*laws: PowerLaw, **options: Any) -> Contest:
-    """The same of the exponents of power laws."""
-    return contest([law.exponent for law in laws], [law.stderr for law in laws], **options)
+def slope_contest(*laws: PowerLaw, shown: str = "slope {laws}", **options: Any) -> Contest:
+    """The same of the exponents of power laws, which stand in place of {laws} in what the evidence says first."""
+    slopes, errors = exponents_of(*laws)
+    return contest(slopes, errors, shown=shown.replace("{laws}", shown_laws(*laws)), **options)
 
 
 def computed(
@@ -204,21 +217,36 @@ def identity(values: ArrayLike, claimed: float, rival: float, tolerance: float, 
     return Ruling(judge_identity(values, claimed, rival, tolerance), evidence, power=power)
 
 
-class Judge(Generic[P]):
-    """One claim with its rival, decided by a function; called as that is, it gives a finding, or why there is none."""
+@dataclass(frozen=True)
+class Sentences:
+    """What a judge says beside its numbers; words in braces are filled in, finding by finding."""
 
-    def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling]) -> None:
+    claim: str
+    rival: str
+    measured: str
+    source: str = ""
+
+    @classmethod
+    def of_docstring(cls, decide: Callable[..., Any]) -> Sentences:
+        """From the first paragraph of a docstring; for judges that do not declare them yet."""
         if sys.flags.optimize > 1:
             raise ValueError("python -OO strips docstrings, where claims are stated; run python, or python -O")
-        self.judges, self.decide = judges, decide
         paragraph = " ".join((inspect.getdoc(decide) or "").split("\n\n")[0].split())
         said = SENTENCES.fullmatch(paragraph)
         if said is None:
             raise TypeError(
                 f"{decide.__name__} says {paragraph!r}; say 'claim; rival: its rival; measured: what.' first"
             )
-        source = f" ({', '.join(filter(None, (judges.paper, said['source'])))})" if said["source"] else ""
-        self.claim, self.rival, self.measured = said["claim"] + source, said["rival"], said["measured"]
+        return cls(said["claim"], said["rival"], said["measured"], said["source"] or "")
+
+
+class Judge(Generic[P]):
+    """One claim with its rival, decided by a function; called as that is, it gives a finding, or why there is none."""
+
+    def __init__(self, judges: Judges, decide: Callable[P, Contest | Ruling], said: Sentences) -> None:
+        self.judges, self.decide = judges, decide
+        source = f" ({', '.join(filter(None, (judges.paper, said.source)))})" if said.source else ""
+        self.claim, self.rival, self.measured = said.claim + source, said.rival, said.measured
         update_wrapper(self, decide)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:
@@ -240,6 +268,7 @@ class Judge(Generic[P]):
             ruling.evidence_of_rival,
             measured,
             ruling.verdict_of_rival,
+            ruling.needed,
         )
 
 
@@ -266,19 +295,34 @@ class Judges:
         self._effective, self._largest_share = effective, largest_share
         self._declared: list[tuple[Callable[..., Finding], Mapping[str, Any]]] = []
 
-    def decide(self, function: Callable[P, Contest | Ruling]) -> Judge[P]:
-        """The judge that this function is."""
-        return self.decide_each({})(function)
+    @overload
+    def decide(self, function: Callable[P, Contest | Ruling], /) -> Judge[P]: ...
+
+    @overload
+    def decide(
+        self, *, claim: str, rival: str, measured: str, source: str = "", cases: Sequence[Mapping[str, Any]] = ({},)
+    ) -> Callable[[Callable[P, Contest | Ruling]], Judge[P]]: ...
+
+    def decide(self, function: Any = None, *, cases: Sequence[Mapping[str, Any]] = ({},), **sentences: str) -> Any:
+        """The judge that the decorated function is, with its sentences; a finding for each case, which are arguments.
+
+        A function without sentences has them in its docstring (`Sentences.of_docstring`).
+        """
+        if function is not None:
+            return self._declare(function, Sentences.of_docstring(function), cases)
+        said = Sentences(**sentences)
+        return lambda decide: self._declare(decide, said, cases)
 
     def decide_each(self, *cases: Mapping[str, Any]) -> Callable[[Callable[P, Contest | Ruling]], Judge[P]]:
-        """The same, with one finding for each of these arguments."""
+        """The same of a function with its sentences in its docstring, with one finding for each of these arguments."""
+        return lambda function: self._declare(function, Sentences.of_docstring(function), cases)
 
-        def declare(function: Callable[P, Contest | Ruling]) -> Judge[P]:
-            declared = Judge(self, function)
-            self._declared += [(declared, case) for case in cases]
-            return declared
-
-        return declare
+    def _declare(
+        self, function: Callable[P, Contest | Ruling], said: Sentences, cases: Sequence[Mapping[str, Any]]
+    ) -> Judge[P]:
+        declared = Judge(self, function, said)
+        self._declared += [(declared, case) for case in cases]
+        return declared
 
     def __len__(self) -> int:
         return self._findings or len(self._declared)

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.special import nctdtrinc, ndtri
 
@@ -121,7 +120,8 @@ class Finding:
     where it is none: "exact: ..." of numbers that no draw blurs, "none: ..." with the reason where nothing could be
     refuted. ``power_of_rival``, ``evidence_of_rival``: the same, and the numbers, with claim and rival exchanged
     (`claims.of_rival`); no evidence of its own where the same words serve both. ``measured``: what, in words.
-    ``verdict_of_rival``: with claim and rival exchanged, of drawn numbers; None where it is the opposite.
+    ``verdict_of_rival``: with claim and rival exchanged, of drawn numbers; None where it is the opposite. ``needed``:
+    draws with which such runs decide, as the evidence announces them; None where it announces none.
     """
 
     claim: str
@@ -133,6 +133,7 @@ class Finding:
     evidence_of_rival: str = ""
     measured: str = ""
     verdict_of_rival: Verdict | None = None
+    needed: float | None = None
 
 
 class Unsaid:
@@ -216,23 +217,6 @@ class Bands:
             alarm = min(self.alarm, WIDE)
             return float(self.alarm / alarm * nctdtrinc(self.freedom, 1 - SURE, alarm))
         return float(self.alarm + ndtri(SURE))
-
-
-def largest_share(measured: xr.Dataset, *names: str) -> float:
-    """Of one draw in any of these means that there are (others are NaN); NaN where that share is not known."""
-    shares = (measured[f"{name}_largest_share"].where(measured[name].notnull(), 0.0) for name in names)
-    return float(np.max([share.max(skipna=False) for share in shares]))
-
-
-def effective_draws(measured: xr.Dataset, *names: str) -> float:
-    """Kish's count of the draws that carry a mean, N / (1 + (spread of a draw / mean)^2), the least over the names.
-
-    Of means that there are (others are NaN), and of equal draws all. NaN where a spread is not known.
-    """
-    draws = float(measured.attrs["draws"])
-    columns = [(measured[name], measured[f"{name}_stderr"]) for name in names]
-    spreads = [abs(error / mean).where(mean.notnull() & (error != 0), 0.0).max(skipna=False) for mean, error in columns]
-    return draws / (1 + draws * float(np.max(spreads)) ** 2)
 
 
 def judge(

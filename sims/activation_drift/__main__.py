@@ -7,10 +7,10 @@ that z^(1) has variance 1, are drawn with each activation and three weight varia
 by layer, and eta* over depths, extrapolated from two widths; the mean field goes on to depths that no width can follow.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"depths": [3, 5, 8], "width": 1024, "draws": 64},
     "default": {"depths": [3, 5, 8, 12], "width": 8192, "draws": 128},
     "paper": {"depths": [3, 5, 8, 12, 18], "width": 32768, "draws": 1024},

@@ -14,7 +14,8 @@ from meanfield.nets import MLP, Activation, ConvNet, activation_named
 from meanfield.simulation import ActivationStatistics
 from meanfield.theory import chain_corrections, mean_field_chain, scales_by_depth
 from meanfield.verification import COMMON_SWEEP
-from sims.common.datasets import Axes, attributes, ladder, over, seeded_run, taken
+from sims.common.command import ladder
+from sims.common.datasets import Axes, attributes, over, seeded_run, taken
 from sims.common.results import Results
 
 # Scales are extrapolated in 1/width from the width and this part of it.

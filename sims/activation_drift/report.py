@@ -7,9 +7,8 @@ import xarray as xr
 
 from meanfield.verification import COMMON_SWEEP, Finding, extrapolated
 from meanfield.verification import activation_drift as claims
-from sims.common.cells import drawn, fitted, rows
 from sims.common.report import Report, answer
-from sims.common.table import measured, number, signed, table
+from sims.common.tables import drawn, fitted, measured, number, rows, signed, table
 
 WORDS = {
     "fan_in": "weights of variance sigma_W^2/fan_in with sigma_W^2 = 1/q; he: 2; energy: 1/E[sigma(G)^2].",

@@ -7,10 +7,10 @@ inputs, for crops of a photograph, and for labels of mean 0, with a mean, and of
 stands the mean field, a quadratic form of the tangent kernel in the labels' covariance between samples.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"batches": [1, 2, 4, 8], "depth": 3, "width": 128, "channels": 32, "draws": 64},
     "default": {"batches": [1, 2, 4, 8, 16, 32, 64], "depth": 4, "width": 256, "channels": 64, "draws": 256},
     "paper": {"batches": [1, 2, 4, 8, 16, 32, 64, 128], "depth": 6, "width": 1024, "channels": 256, "draws": 1024},

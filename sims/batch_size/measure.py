@@ -12,9 +12,9 @@ from meanfield.simulation import Energies
 from sims.batch_size import theory
 from sims.batch_size.cases import LARGEST_IMAGES, Case, cases
 from sims.batch_size.minibatches import DRAWN_BATCHES, identity
-from sims.common.command import chosen_arrays
+from sims.common.command import chosen_arrays, ladder
 from sims.common.data.images import images_from_file, photo_crops
-from sims.common.datasets import Axes, attributes, ladder, layer_means, over, seeded_run
+from sims.common.datasets import Axes, attributes, layer_means, over, seeded_run
 from sims.common.results import Results
 
 TERMS = ("label_term", "output_term", "update_energy")

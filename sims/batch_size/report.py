@@ -7,9 +7,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import batch_sizes as claims
-from sims.common.cells import against, fitted, label, predicted, rows
 from sims.common.report import Report, answer
-from sims.common.table import MISSING, measured, number, signed, table
+from sims.common.tables import MISSING, against, fitted, label, measured, number, predicted, rows, signed, table
 
 WORDS = {
     "rho": "correlation of the inputs of two samples.",

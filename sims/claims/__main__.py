@@ -11,10 +11,10 @@ the commit of the code, which must have no other changes than records and page.
 import argparse
 from pathlib import Path
 
-from sims.common.command import CommandParser, add_worker_options
-from sims.common.experiment import Command
+from sims.common.command import CommandParser, Preset, Service, add_worker_options
 
-PRESETS = ("smoke", "default", "paper")
+# With how long they take.
+PRESETS = {"smoke": "80 s", "default": "19 min", "paper": "80 h"}
 DIFFERENT = 1
 
 
@@ -100,7 +100,14 @@ def _require_page_alone(options: argparse.Namespace) -> None:
         raise ValueError(f"--page writes the verdicts recorded of all claims and runs nothing; drop {', '.join(given)}")
 
 
-COMMAND = Command("claims", __doc__, add_options, {name: {"preset": name} for name in PRESETS}, run)
+COMMAND = Service(
+    name="claims",
+    description=__doc__,
+    presets={name: Preset(takes, preset=name) for name, takes in PRESETS.items()},
+    compiles="45 s",
+    add=add_options,
+    work=run,
+)
 
 if __name__ == "__main__":
     raise SystemExit(COMMAND.main())

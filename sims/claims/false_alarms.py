@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from meanfield.verification import CLAIMS, Claim, Verdict
+from meanfield.verification import Claim, Verdict
 from sims import simulation
+from sims.claims.catalogue import CLAIMS
 from sims.claims.record import Entry, seeds_of
 
 CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}

@@ -6,7 +6,7 @@ from html import escape
 
 from meanfield.verification import Verdict
 from sims.common.report import folded
-from sims.common.table import table
+from sims.common.tables import table
 
 # Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
 COLORS = {Verdict.CONFIRMED: "#0072b2", Verdict.REFUTED: "#d55e00", Verdict.INCONCLUSIVE: "#767676"}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import CLAIMS, Finding, Power, Shares, Verdict
+from meanfield.verification import Finding, Power, Shares, Verdict
+from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, Result
 from sims.claims.seeds import Counts
 

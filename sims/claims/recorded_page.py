@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
-from meanfield.verification import CLAIMS, Claim, Verdict
+from meanfield.verification import Claim, Verdict
+from sims.claims.catalogue import CLAIMS
 from sims.claims.false_alarms import of_claims, of_comparisons, takes_seed
 from sims.claims.judgements import Judgement, section_of, table_of
 from sims.claims.kinds import by_kind

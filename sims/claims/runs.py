@@ -14,11 +14,11 @@ import xarray as xr
 
 from meanfield.common import require_choice, require_writable
 from meanfield.execution import Workers
-from meanfield.verification import CLAIMS, Claim, Finding, Power, Shares, Verdict, combined
+from meanfield.verification import Claim, Finding, Power, Shares, Verdict, combined
 from sims import simulation
+from sims.claims.catalogue import CLAIMS
 from sims.claims.side_by_side import side_by_side
 from sims.common.command import worker_arguments
-from sims.common.durations import rough_seconds
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def split(jobs: list[Job], run: RunOptions) -> tuple[list[Job], list[Job]]:
     one under a scheduler, whose workers are not counted.
     """
     processes = 1 if run.workers.scheduler else run.workers.here
-    seconds = {job: rough_seconds(job.simulation, run.preset) for job in jobs}
+    seconds = {job: simulation(job.simulation).presets[run.preset].seconds for job in jobs}
     most = sum(seconds.values()) / processes
     long = [job for job in jobs if processes == 1 or seconds[job] > most]
     short = sorted(set(jobs) - set(long), key=lambda job: (-seconds[job], job.name))

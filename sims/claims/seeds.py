@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from meanfield.verification import CLAIMS, Claim, Verdict
+from meanfield.verification import Claim, Verdict
+from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Result, RunOptions, evidence, judged
 from sims.common.report import report
-from sims.common.table import table
+from sims.common.tables import table
 
 QUESTION = "Which verdicts are the luck of a seed?"
 

@@ -7,10 +7,10 @@ channels adds to it (Zhang et al. 2026, lemmas 1 and 5). And slope and prefactor
 prefactor.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"channels": [32, 64], "draws": 256, "depths": [2, 4, 8]} | {"slope_channels": 128, "slope_draws": 24},
     "default": {"channels": [48, 96, 192], "draws": 3072, "depths": [4, 8, 16]}
     | {"slope_channels": 384, "slope_draws": 64},

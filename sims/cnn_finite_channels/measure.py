@@ -16,7 +16,8 @@ from meanfield.nets import ConvNet
 from meanfield.quantities import QUANTITIES
 from meanfield.simulation import Energies, PairOverlaps
 from meanfield.theory import finite_width_excess
-from sims.common.datasets import ENDS, labels_in_mean_field, ladder, over, seeded_run, suffixed, taken
+from sims.common.command import ladder
+from sims.common.datasets import ENDS, labels_in_mean_field, over, seeded_run, suffixed, taken
 from sims.common.pairs import added_variance, chosen_pairs, open_seed
 from sims.common.results import Results
 

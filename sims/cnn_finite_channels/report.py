@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import xarray as xr
 
 from meanfield.verification import Finding, channel_corrections, stencil_slopes
-from sims.common.cells import against, drawn, fitted, label, rows
 from sims.common.pairs import added_variance_table
 from sims.common.report import Report, answer
-from sims.common.table import number, signed, table
+from sims.common.tables import against, drawn, fitted, label, number, rows, signed, table
 
 CORRECTION = channel_corrections.CORRECTION
 SCALE = stencil_slopes.SCALE

@@ -4,13 +4,13 @@ Draws networks at initialisation, computes for every draw the exact one-step cha
 holds the result against the mean field and the papers' sum-of-minima law, with a verdict for each.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 INPUT_LAYOUTS = """An image file holds (grid), (channels, grid) or (samples, channels, grid), channels first or last;
   with --samples n or --input-channels 1, an array (n, grid) is n grey samples. Images are standardised."""
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {
         "depth": 4,
         "channels": 32,

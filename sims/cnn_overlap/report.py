@@ -1,6 +1,5 @@
 """The printed report of a depth-growth run: the answers, verdicts, tables by layer and by depth, what to run next."""
 
-import re
 from functools import partial
 
 import numpy as np
@@ -11,9 +10,8 @@ from meanfield.theory import pooled_excess, thin_input_warning
 from meanfield.verification import Finding, best, exponents
 from meanfield.verification import depth_growth as claims
 from sims.cnn_overlap.answer import SCALE, answer, layers
-from sims.common.cells import against, fitted, heavy_tail_notes, predicted, rows, value
 from sims.common.report import described_net, report
-from sims.common.table import measured, number, table
+from sims.common.tables import against, fitted, heavy_tail_notes, measured, number, predicted, rows, table, value
 
 QUESTION = "Does the label term B grow with the layer as l^3? Does eta* fall with depth as L^(-3/2)?"
 WORDS = {
@@ -64,8 +62,6 @@ POWER_NOTE = (
     "whose prefactor is off by {prefactor:.1%}."
 )
 POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
-# What a verdict says of the draws that would decide it.
-NEEDED = re.compile(r"about ([\d,]+) needed")
 
 
 def text(dataset: xr.Dataset) -> str:
@@ -82,8 +78,7 @@ def text(dataset: xr.Dataset) -> str:
 
 def _next(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> str:
     """Runs that say more than this one."""
-    needs = [NEEDED.search(finding.evidence) for finding in findings]
-    more = [int(need[1].replace(",", "")) for need in needs if need]
+    more = [round(finding.needed) for finding in findings if finding.needed is not None]
     draws, gain = 4 * int(dataset.attrs["draws"]), "all errors become half as large"
     if more:
         draws, gain = max(more), "enough for all verdicts that lack some"

@@ -6,10 +6,10 @@ learning-rate scale against the mean field, and asks to what depth the remark of
 on to where the growth turns into decay; and the paper's bound on missing terms is tried on sets of many shapes.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"lines": [4, 16], "squares": [3], "depths": [2, 4, 8], "channels": 64, "draws": 64}
     | {"far_lines": [8, 16, 32], "far_squares": [4, 8]},
     "default": {"lines": [4, 8, 16, 32], "squares": [4], "depths": [4, 8, 16], "channels": 96, "draws": 128}

@@ -11,8 +11,8 @@ from meanfield.nets import ConvNet
 from meanfield.simulation import Energies
 from meanfield.verification import finite_width_allowance, one_site_ratios
 from sims.cnn_padding import theory
-from sims.common.command import chosen_arrays
-from sims.common.datasets import Axes, attributes, labels_in_mean_field, ladder, over, seeded_run, taken
+from sims.common.command import chosen_arrays, ladder
+from sims.common.datasets import Axes, attributes, labels_in_mean_field, over, seeded_run, taken
 from sims.common.results import Results
 
 TAPS = 3

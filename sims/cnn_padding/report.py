@@ -7,9 +7,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import padding as claims
-from sims.common.cells import against, fitted, label, predicted, rows, value
 from sims.common.report import Report, answer
-from sims.common.table import MISSING, measured, number, table
+from sims.common.tables import MISSING, against, fitted, label, measured, number, predicted, rows, table, value
 
 WORDS = {
     "bdry": "boundary fraction, by enumeration; closed form: 1 - prod(1 - (k - 1)/N).",

@@ -1,29 +1,48 @@
-"""What all simulations share on the command line: presets, options, workers, errors."""
+"""A command, `python -m sims.NAME`: its options as data, presets, workers, and errors in one line."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from sims.common.durations import DURATIONS, first_run
+import xarray as xr
 
-if TYPE_CHECKING:
-    from meanfield.execution import Workers
+from meanfield.common import (
+    TERMINATED,
+    DamagedFileWarning,
+    PremiseWarning,
+    Terminated,
+    collect_seldom,
+    require_choice,
+    require_count,
+    require_counts,
+    when_terminated,
+    while_read,
+    write_text_whole,
+)
+from meanfield.execution import Workers
 
-Presets = Mapping[str, Mapping[str, Any]]
+# Takes the option as it is written, --NAME, and the value given; returns the value to work with, or raises ValueError.
+Check = Callable[[str, Any], Any]
+
 
 INTERRUPTED = 130
 KEPT = "finished pieces are kept; the same command continues from them"
 REFUSED = 2
 NO_MEMORY = "out of memory; lower the sizes, the depth above all, or the workers"
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+NUMBERS = {2: "two", 3: "three"}
 # What a simulation raises to refuse its options.
 REFUSALS = (ValueError, TypeError, MemoryError, OverflowError, OSError, ModuleNotFoundError)
 # How options that continue on another line stand there: below the first, none of them broken.
@@ -32,11 +51,188 @@ FOLDED: dict[str, Any] = {"subsequent_indent": " " * 19, "break_on_hyphens": Fal
 PLACES = ("--out", "--workers", "--scheduler")
 
 
+class Preset(dict[str, Any]):
+    """Values of options to start from, and how long a run of them takes.
+
+    ``takes`` is rough, in s, min or h, as --help shows it: on two cores that nothing else keeps busy, kernels compiled.
+    """
+
+    def __init__(self, takes: str, **values: Any) -> None:
+        super().__init__(values)
+        self.takes = takes
+
+    @property
+    def seconds(self) -> int:
+        count, unit = self.takes.split()
+        return int(count) * _SECONDS[unit]
+
+
+Presets = Mapping[str, Preset]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command, as data.
+
+    Attributes:
+        name: as the work reads it from the options; on the command line --name, with dashes.
+        words: the help; a default that they do not name is added to them.
+        type: of a value, or of each of ``many``.
+        default: where neither the command line nor a preset says more.
+        check: what settles the value, before any work; see `Check`.
+        many: how many values it takes, as argparse says it: "+", "*", or a number.
+        repeated: whether it may be given several times, its values in a list; ``flag``: whether it takes none.
+        group: the heading under which --help lists it.
+    """
+
+    name: str
+    words: str
+    type: Callable[[str], Any] = str
+    default: Any = None
+    metavar: str | None = None
+    check: Check | None = None
+    choices: Sequence[Any] | None = None
+    many: str | int | None = None
+    repeated: bool = False
+    flag: bool = False
+    group: str = "network"
+
+    @property
+    def written(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        if self.flag:
+            parser.add_argument(self.written, action="store_true", help=self.words)
+            return
+        is_said = self.default is None or "default" in self.words
+        words = self.words if is_said else f"{self.words} (default: {_as_given(self.default)})"
+        given: dict[str, Any] = {"type": self.type, "default": self.default, "metavar": self.metavar, "help": words}
+        given |= {"choices": self.choices} if self.choices else {}
+        given |= {"action": "append"} if self.repeated else {"nargs": self.many}
+        parser.add_argument(self.written, **given)
+
+
+def counted(why: str = "", *, minimum: int = 1, maximum: int | None = None) -> Check:
+    """A whole number within bounds."""
+    return lambda written, given: require_count(written, given, minimum=minimum, maximum=maximum, why=why)
+
+
+def ladder_of(least: int, purpose: str, *, why: str = "", maximum: int | None = None) -> Check:
+    """Sizes, of which a ``purpose`` needs so many at least; they are put in order, each once."""
+    return lambda written, given: ladder(written, given, least, purpose, why=why, maximum=maximum)
+
+
+def chosen_of(choices: Iterable[str], what: str = "") -> Check:
+    """One of some names, or several of them, each once; ``what`` follows the option in the message."""
+    allowed = list(choices)
+
+    def check(written: str, given: Any) -> Any:
+        for name in [given] if isinstance(given, str) else given:
+            require_choice(f"{written}{what}", name, allowed)
+        return given if isinstance(given, str) else list(dict.fromkeys(given))
+
+    return check
+
+
+def ladder(
+    written: str, given: Any, least: int, purpose: str, *, why: str = "", maximum: int | None = None
+) -> list[int]:
+    """The sizes in order, each once; ValueError where there are fewer than the ``purpose`` needs."""
+    sizes = sorted(set(require_counts(written, given, maximum=maximum, why=why)))
+    if len(sizes) < least:
+        held = "is one number" if len(sizes) == 1 else f"has {len(sizes)} numbers"
+        raise ValueError(f"{written} {sizes} {held}; {purpose} needs {NUMBERS[least]} or more")
+    return sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """`python -m sims.NAME`: its options, and the work that they ask for.
+
+    Attributes:
+        name: of its module in `sims`.
+        description: what --help says first; None under `python -OO`.
+        options: its own; all commands share others.
+        presets: by name; every option of one is left to it where the command line does not give it.
+        compiles: how much longer a first run takes, which compiles the kernels of a simulation and keeps them.
+        epilog: what --help says last where there are no presets.
+    """
+
+    name: str
+    description: str | None
+    options: Sequence[Option] = ()
+    presets: Presets = field(default_factory=dict)
+    compiles: str = ""
+    epilog: str | None = None
+
+    def add_options(self, parser: CommandParser) -> None:
+        """Under their headings, in order."""
+        groups: dict[str, argparse._ActionsContainer] = {"": parser}
+        for option in self.options:
+            if option.group not in groups:
+                groups[option.group] = parser.add_argument_group(option.group)
+            option.add_to(groups[option.group])
+
+    def parser(self) -> CommandParser:
+        parser = CommandParser(
+            self.presets,
+            prog=f"python -m sims.{self.name}",
+            description=self.description,
+            epilog=preset_lines(self.presets, self.compiles) if self.presets else self.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.add_options(parser)
+        return parser
+
+    def parse(self, argv: Sequence[str] | None = None) -> argparse.Namespace:
+        return self.parser().parse_args(argv)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Do what the options ask for, and return the exit status; errors are the caller's to print."""
+        raise NotImplementedError
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """The command, from its arguments to its exit status; those of the process itself where none are given."""
+        options = self.parse(argv)
+        if argv is None:
+            collect_seldom()
+        return run_command(self.run, options)
+
+    def finished(self, arguments: Sequence[str], path: Path) -> xr.Dataset:
+        """The dataset of this command with these arguments, measured or read, with its printed report beside it.
+
+        Where it refuses or is interrupted it has said why, and its status becomes that of the whole command.
+        """
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = self.main([*arguments, "--out", str(path)])
+        if status:
+            raise SystemExit(status)
+        if not path.exists():
+            raise ValueError(f"sims.{self.name} {' '.join(arguments)} writes no dataset; leave out what only prints")
+        write_text_whole(path.with_suffix(".txt"), printed.getvalue())
+        return xr.load_dataset(path, engine="netcdf4")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service(Command):
+    """A command that serves or gathers the numbers of others: it has its options and its work from functions."""
+
+    add: Callable[[CommandParser], None]
+    work: Callable[[argparse.Namespace], int]
+
+    def add_options(self, parser: CommandParser) -> None:
+        self.add(parser)
+
+    def run(self, options: argparse.Namespace) -> int:
+        return self.work(options)
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that keeps the command which makes the same numbers as ``options.command``, itself as ``.parser``.
 
-    ``options.check_only`` is False; `check_command` sets it. ``options.alone`` is False; a command that has a process
-    of its own sets it.
+    ``options.check_only`` is False; `check_command` sets it.
     """
 
     def __init__(self, presets: Presets, **options: Any) -> None:
@@ -46,7 +242,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
         options = super().parse_args(given, namespace)
-        options.parser, options.check_only, options.alone = self, False, False
+        options.parser, options.check_only = self, False
         options.command = " ".join([self.prog, *_that_change_numbers(given)])
         return options
 
@@ -55,32 +251,18 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(REFUSED, f"error: {message}; {self.prog} --help lists the options\n")
 
 
-def command_parser(
-    name: str, description: str | None, epilog: str | None = None, presets: Presets | None = None
-) -> CommandParser:
-    """The parser of `python -m sims.NAME`; its help ends with what the presets mean, where there are some."""
-    return CommandParser(
-        presets or {},
-        prog=f"python -m sims.{name}",
-        description=description,
-        epilog=epilog if presets is None else preset_lines(name, presets),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def preset_lines(name: str, presets: Presets) -> str:
+def preset_lines(presets: Presets, compiles: str = "") -> str:
     """Every preset with its rough duration and the options that it stands for."""
-    lines = [f"presets, with rough durations on two cores{first_run(name)}:"]
-    for preset, values in presets.items():
-        options = [_option(option, value) for option, value in values.items()]
-        title = f"  {preset:8} {DURATIONS.get(name, {}).get(preset, ''):7} "
-        lines.append(fill(" ".join(options), 110, initial_indent=title, **FOLDED))
+    first = f"; the first run compiles, about {compiles} more" if compiles else ""
+    lines = [f"presets, with rough durations on two cores{first}:"]
+    for name, preset in presets.items():
+        options = [f"--{option.replace('_', '-')} {_as_given(value)}" for option, value in preset.items()]
+        lines.append(fill(" ".join(options), 110, initial_indent=f"  {name:8} {preset.takes:7} ", **FOLDED))
     return "\n".join(lines)
 
 
-def _option(name: str, value: Any) -> str:
-    words = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"--{name.replace('_', '-')} {words}"
+def _as_given(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _that_change_numbers(given: Sequence[str]) -> list[str]:
@@ -191,8 +373,6 @@ def check_command(run: Callable[[argparse.Namespace], int], options: argparse.Na
 
 def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a simulation; refuse bad input in one line, and leave whole files behind Ctrl-C, SIGTERM and SIGHUP."""
-    from meanfield.common import TERMINATED, Terminated, when_terminated, while_read
-    from meanfield.execution import Workers
 
     try:
         if getattr(options, "backend", "numpy") != "numpy" and options.workers is None and options.scheduler is None:
@@ -215,7 +395,6 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """A premise that fails, or a damaged file, is meant for the reader of the report: one line, no source code."""
-    from meanfield.common import DamagedFileWarning, PremiseWarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, PremiseWarning | DamagedFileWarning):
@@ -230,7 +409,6 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 def _leave() -> NoReturn:
     """End at once, with its line: a signal comes here where no process is to be stopped and no file to be finished."""
-    from meanfield.common import TERMINATED
 
     with suppress(OSError, AttributeError):  # nobody may read it, or it is kept from the terminal
         os.write(sys.stderr.fileno(), f"\nterminated: {KEPT}\n".encode())

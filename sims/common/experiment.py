@@ -1,152 +1,82 @@
-"""A command and a simulation: each declares what is its own, and all run alike."""
+"""A simulation that is not yet a `Study` of its own: its parts in modules that are imported when its work begins.
 
-from __future__ import annotations
+`sims/NAME/measure.py` has ``planned`` and ``measure``, `sims/NAME/report.py` has ``text``. Each study that is converted
+takes its lines away from the tables below; with the last of them this file goes.
+"""
 
-import argparse
-import contextlib
-import io
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sims.common.command import (
-    CommandParser,
-    Presets,
-    add_array_options,
-    add_output_options,
-    add_preset_option,
-    add_run_options,
-    command_parser,
-    fill_from_preset,
-    run_command,
-)
-from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
+from sims.common.command import CommandParser, Preset
+from sims.common.study import Study
 
-if TYPE_CHECKING:
-    import xarray as xr
+DURATIONS: dict[str, dict[str, str]] = {
+    "activation_drift": {"smoke": "4 s", "default": "25 s", "paper": "20 min"},
+    "batch_size": {"smoke": "5 s", "default": "20 s", "paper": "30 min"},
+    "cnn_finite_channels": {"smoke": "8 s", "default": "35 s", "paper": "30 min"},
+    "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
+    "cnn_padding": {"smoke": "4 s", "default": "25 s", "paper": "8 h"},
+    "coordinate_check": {"smoke": "5 s", "default": "20 s", "paper": "20 min"},
+    "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
+    "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
+    "learning_rate_scale": {"smoke": "6 s", "default": "8 s", "paper": "30 s"},
+    "learning_rate_search": {"smoke": "15 s", "default": "2 min", "paper": "20 h"},
+    "learning_rate_transfer": {"smoke": "6 s", "default": "70 s", "paper": "20 h"},
+    "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
+    "looped_rates": {"smoke": "6 s", "default": "80 s", "paper": "20 h"},
+    "looped_update": {"smoke": "3 s", "default": "10 s", "paper": "80 s"},
+    "looped_transformer": {"smoke": "10 s", "default": "70 s", "paper": "3 h"},
+    "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
+    "overlap_recursion": {"smoke": "4 s", "default": "8 s", "paper": "4 min"},
+    "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
+    "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
+    "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
+    "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
+    "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
+    "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
+}
 
-
-@dataclass(frozen=True)
-class Command:
-    """`python -m sims.NAME`: its options, and the work that they ask for.
-
-    ``work`` takes the options and returns the exit status; ``epilog`` ends the help of a command without presets.
-    """
-
-    name: str
-    description: str | None
-    add_options: Callable[[CommandParser], None]
-    presets: Presets = field(default_factory=dict)
-    work: Callable[[argparse.Namespace], int] | None = None
-    epilog: str | None = None
-
-    def parser(self) -> CommandParser:
-        parser = command_parser(self.name, self.description, self.epilog, self.presets or None)
-        self.add_options(parser)
-        return parser
-
-    def parse(self, argv: Sequence[str] | None = None) -> argparse.Namespace:
-        return self.parser().parse_args(argv)
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Do what the options ask for; errors are the caller's to print."""
-        assert self.work is not None
-        return self.work(options)
-
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command, from its arguments to its exit status; those of the process itself where none are given."""
-        options = self.parse(argv)
-        options.alone = argv is None
-        if options.alone:
-            from meanfield.common import collect_seldom, leave_out_dask
-
-            collect_seldom()
-            if getattr(options, "scheduler", None) is None:
-                leave_out_dask()
-        return run_command(self.run, options)
+# How much longer a first run takes, which compiles the kernels of a simulation and keeps them: processor time of smoke
+# runs with an empty cache, less that with a full one. Others have nothing to compile.
+COMPILING: dict[str, str] = {
+    "activation_drift": "35 s",
+    "batch_size": "60 s",
+    "cnn_finite_channels": "55 s",
+    "cnn_overlap": "4 s",
+    "cnn_padding": "50 s",
+    "cross_entropy": "15 s",
+    "identities": "0.5 s",
+    "learning_rate_scale": "2 s",
+    "learning_rate_search": "12 s",
+    "learning_rate_transfer": "6 s",
+    "looped_energy": "35 s",
+    "looped_update": "45 s",
+    "mlp_depth": "40 s",
+    "overlap_recursion": "3 s",
+    "transformer_depth": "25 s",
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Experiment(Command):
-    """A simulation with one dataset, one report and one figure, each in a module of its own.
+class Experiment(Study):
+    """A study from its name: ``add_options`` adds its options; the rest is as in `Study`."""
 
-    `sims/NAME/measure.py` has ``planned(options)``, which checks the options and returns what the numbers depend on, by
-    name, and ``measure(options, results, **planned)``, which returns the dataset; `sims/NAME/report.py` has
-    ``text(dataset)``, and `figures/NAME.py` has ``draw(dataset)``. They are imported when work begins: `--help` needs
-    none of them.
-
-    ``draws``: whether nets are drawn, a number of times that an option says; ``arrays``: whether on a device of choice.
-    ``require_installed`` raises where something that the work needs is not installed.
-    """
-
-    draws: bool = True
-    arrays: bool = False
-    require_installed: Callable[[], None] = lambda: None
-
-    def parser(self) -> CommandParser:
-        parser = super().parser()
-        if self.arrays:
-            add_array_options(parser)
-        if self.draws:
-            add_run_options(parser)
-        else:
-            add_preset_option(parser, self.presets)
-            add_output_options(parser)
-        # What a preset says is no default of the option's own.
-        parser.set_defaults(**dict.fromkeys(name for preset in self.presets.values() for name in preset))
-        return parser
-
-    def parse(self, argv: Sequence[str] | None = None) -> argparse.Namespace:
-        options = super().parse(argv)
-        fill_from_preset(options, self.presets[options.preset])
-        return options
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Check everything; measure, or read what an equal run has measured; print, write, say where."""
-        # Before the imports, which take a second or two.
-        require_dataset_name(options)
-        require_draws_and_seed(options)
-        with self._figures(options) as begin_figure:
-            study, report = (import_module(f"sims.{self.name}.{part}") for part in ("measure", "report"))
-            plan = study.planned(options)
-            results = Results(self.name, run_key(**plan, **shared_values(options)), options)
-            return results.deliver(lambda: study.measure(options, results, **plan), report.text, begin_figure)
-
-    @contextmanager
-    def _figures(self, options: argparse.Namespace) -> Iterator[Callable[[xr.Dataset], Callable[[], bytes]]]:
-        """How to begin the figure of a dataset: beside a process that is here for this run alone, else in this one."""
-        if options.alone:
-            from figures._beside import FigureProcess
-
-            with FigureProcess(self.name) as process:
-                yield process.begin
-        else:
-            yield self._figure_here
-
-    def _figure_here(self, dataset: xr.Dataset) -> Callable[[], bytes]:
-        from figures.render import rendered
-
-        return partial(rendered, import_module(f"figures.{self.name}").draw, dataset)
-
-    def finished(self, arguments: Sequence[str], path: Path) -> xr.Dataset:
-        """The dataset of this command with these arguments, measured or read, with its printed report beside it.
-
-        Where it refuses or is interrupted it has said why, and its status becomes that of the whole command.
-        """
-        import xarray as xr
-
-        from meanfield.common import write_text_whole
-
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            status = self.main([*arguments, "--out", str(path)])
-        if status:
-            raise SystemExit(status)
-        if not path.exists():
-            raise ValueError(f"sims.{self.name} {' '.join(arguments)} writes no dataset; leave out what only prints")
-        write_text_whole(path.with_suffix(".txt"), printed.getvalue())
-        return xr.load_dataset(path, engine="netcdf4")
+    def __init__(
+        self,
+        name: str,
+        description: str | None,
+        add_options: Callable[[CommandParser], None],
+        presets: Mapping[str, Mapping[str, Any]],
+        **details: Any,
+    ) -> None:
+        super().__init__(
+            name=name,
+            description=description,
+            presets={preset: Preset(DURATIONS[name][preset], **values) for preset, values in presets.items()},
+            compiles=COMPILING.get(name, ""),
+            planned=lambda options: import_module(f"sims.{name}.measure").planned(options),
+            measure=lambda *args, **plan: import_module(f"sims.{name}.measure").measure(*args, **plan),
+            report=lambda dataset: import_module(f"sims.{name}.report").text(dataset),
+            **details,
+        )
+        object.__setattr__(self, "add_options", add_options)

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from sims.common.table import measured, table
+import xarray as xr
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from meanfield.nets import Pair, Sequential
+import meanfield as mf
+from meanfield.nets import Pair, Sequential, checked_pairs
+from sims.common.command import Option
+from sims.common.tables import measured, table
 
 MOST_SEEDS = 1000
 
 
-def add_pair_option(add: Callable[..., Any]) -> None:
-    """--pair, which may be repeated."""
-    add(
-        "--pair",
-        action="append",
-        metavar="L,A:L,A",
-        help="layer and unit of two directions, counted from 1, such as 1,1:2,1; may be repeated (default: the same "
-        "unit; two units of a layer; the same unit, and two units, of different layers)",
-    )
+PAIR = Option(
+    "pair",
+    "layer and unit of two directions, counted from 1, such as 1,1:2,1; may be repeated (default: the same unit; two "
+    "units of a layer; the same unit, and two units, of different layers)",
+    metavar="L,A:L,A",
+    repeated=True,
+)
 
 
 def chosen_pairs(net: Sequential, given: list[str] | None) -> tuple[Pair, ...]:
     """The pairs that were asked for, or one of every kind; all inside the net."""
-    from meanfield.nets import checked_pairs
-
     return checked_pairs(net, map(_read, given) if given else _default_pairs(net))
 
 
@@ -56,8 +52,6 @@ def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, w
     Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow. Dense ``weights``
     and lazily revealed ones of a seed are different nets.
     """
-    import meanfield as mf
-
     for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
         overlaps = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, weights=weights, fixed_layers=fixed)
         if (overlaps["overlap_variance"].isel(layer=fixed) > 0).all():
@@ -67,8 +61,6 @@ def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, w
 
 def added_variance(measured: Sequence[xr.Dataset], units: Sequence[int], fixed: int) -> xr.Dataset:
     """Var(T | layers below) of the layer above the fixed ones by pair and its units, a dataset each: NAME_by_width."""
-    import xarray as xr
-
     names = ["overlap_variance", "overlap_variance_stderr"]
     above = [dataset[names].isel(layer=fixed, drop=True) for dataset in measured]
     joined = xr.concat(above, dim="width_above", join="outer").assign_coords(width_above=list(units))

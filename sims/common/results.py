@@ -6,14 +6,16 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import xarray as xr
+
+from meanfield.common import UNREADABLE, behind_links, require_count, require_draws, require_file, write_whole
+from meanfield.execution import PieceStore, Run, code_digest, digest, provenance, simulate_all, sources_digest
+from meanfield.simulation import arrays_of, device_described
 from sims.common.command import Checked, chosen_arrays
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from meanfield.execution import PieceStore, Run
+from sims.common.report import made_or_reason
 
 # The attribute of a finished dataset that holds a digest of all else in it.
 CONTENTS = "contents"
@@ -25,8 +27,6 @@ def run_key(**what: Any) -> str:
     The code is the library's, and that of all simulations: they choose what is drawn and put theory beside it. Figures
     read what is stored.
     """
-    from meanfield.execution import code_digest, digest, sources_digest
-
     return digest(**what, code=code_digest(), simulations=sources_digest(Path(__file__).parent.parent))[:8]
 
 
@@ -42,26 +42,21 @@ class Results:
     @property
     def pieces(self) -> PieceStore:
         """Finished pieces of this run, beside the dataset that they are for."""
-        from meanfield.execution import PieceStore
-
         return PieceStore(self.dataset_path.parent / f".{self.dataset_path.stem}-{self.run_key}.pieces")
 
     def draw(self, runs: Sequence[Run]) -> list[xr.Dataset]:
         """What the workers measure in these runs, those of an interrupted command included."""
-        from meanfield.execution import simulate_all
-
         return simulate_all(runs, workers=self._options.workers, store=self.pieces)
 
     def deliver(
         self,
         measure: Callable[[], xr.Dataset],
         text: Callable[[xr.Dataset], str],
-        begin_figure: Callable[[xr.Dataset], Callable[[], bytes]],
+        picture: Callable[[xr.Dataset], bytes],
     ) -> int:
         """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where.
 
-        All that can be refused has been when this is called: here the work begins. What ``begin_figure`` returns waits
-        for the picture.
+        All that can be refused has been when this is called: here the work begins.
         """
         if self._options.check_only:
             self._require_arrays()
@@ -70,31 +65,22 @@ class Results:
         if dataset is None:
             self._require_arrays()
             dataset = measure()
-            self._sign(dataset)
-            picture = begin_figure(dataset)
-            self._write(dataset)
+            self.keep(dataset)
         else:
             print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
-            picture = begin_figure(dataset)
-        from sims.common.report import made_or_reason
-
         said, unsaid = made_or_reason("report", lambda: text(dataset), "")
         print(said or unsaid)
-        _, undrawn = made_or_reason("figure", lambda: self.keep_figure(picture), None)
+        _, undrawn = made_or_reason("figure", lambda: self.keep_figure(lambda: picture(dataset)), None)
         print(f"\ndataset  {self.dataset_path}\nfigure   {undrawn or self.figure_path}")
         return 0
 
     def _require_arrays(self) -> None:
         """Raise unless this process has the backend that it computes on."""
         if "backend" in self._options and not self._options.workers.remote:
-            from meanfield.simulation import arrays_of
-
             arrays_of(**chosen_arrays(self._options))
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        from meanfield.common import require_file
-
         for path in (self.dataset_path, self.figure_path):
             require_file(path)
         if self._force:
@@ -123,21 +109,16 @@ class Results:
 
         A dataset that joins runs has none of their records, so that their device is added here.
         """
-        from meanfield.execution import provenance
-
         shared = shared_values(self._options)
         seed = {"seed": str(shared.pop("seed"))} if "seed" in shared else {}
         dataset.attrs = {"provenance": provenance(), **shared, **dataset.attrs, **seed}
         if shared.get("backend", "numpy") != "numpy":
-            from meanfield.simulation import device_described
-
             record = json.loads(dataset.attrs["provenance"]) | device_described(shared["backend"])
             dataset.attrs["provenance"] = json.dumps(record, sort_keys=True)
         dataset.attrs |= {"run": self.run_key, "command": self._command}
         dataset.attrs[CONTENTS] = contents_digest(dataset)
 
     def _write(self, dataset: xr.Dataset) -> None:
-        from meanfield.common import behind_links, write_whole
 
         write_whole(self.dataset_path, lambda path: _write_netcdf(dataset, path))
         behind_links(self.figure_path).unlink(missing_ok=True)
@@ -145,8 +126,6 @@ class Results:
 
     def keep_figure(self, picture: Callable[[], bytes]) -> None:
         """Write the figure if it is not there."""
-        from meanfield.common import write_whole
-
         if not self.figure_path.exists():
             write_whole(self.figure_path, lambda path: path.write_bytes(picture()))
 
@@ -160,8 +139,6 @@ def contents_digest(dataset: xr.Dataset) -> str:
 
     Files keep neither the order of attributes nor the kind of numbers in them, nor the width of text.
     """
-    from meanfield.execution import digest
-
     variables = {
         str(name): [variable.dims, _as_read(variable.values), _attributes(variable.attrs)]
         for name, variable in dataset.variables.items()
@@ -172,8 +149,6 @@ def contents_digest(dataset: xr.Dataset) -> str:
 
 def _as_read(values: Any) -> Any:
     """Text as a list; numbers as they are, in the order of bytes of this machine."""
-    import numpy as np
-
     values = np.asarray(values)
     if values.dtype.kind in "OUST":
         return [values.shape, [str(value) for value in values.ravel()]]
@@ -181,7 +156,6 @@ def _as_read(values: Any) -> Any:
 
 
 def _attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    import numpy as np
 
     return {str(name): np.asarray(value).ravel().tolist() for name, value in attrs.items()}
 
@@ -191,8 +165,6 @@ def _write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
     HDF5 does not say why it fails, as that the disk is full: what it holds is written without it, to hear the reason.
     """
-    from meanfield.common import UNREADABLE
-
     try:
         dataset.to_netcdf(path, engine="netcdf4")
     except UNREADABLE:
@@ -214,8 +186,6 @@ def require_dataset_name(options: argparse.Namespace) -> None:
 
 def require_draws_and_seed(options: argparse.Namespace) -> None:
     """Refuse numbers of draws and seeds that no simulation takes."""
-    from meanfield.common import require_count, require_draws
-
     if "draws" in options:
         require_draws("--draws" if options.times == 1 else f"--draws with --times {options.times}", options.draws)
     if "seed" in options:
@@ -224,9 +194,6 @@ def require_draws_and_seed(options: argparse.Namespace) -> None:
 
 def _stored(path: Path) -> xr.Dataset | None:
     """The dataset in a file, or None if the file holds no dataset that can be read."""
-    import xarray as xr
-
-    from meanfield.common import UNREADABLE
 
     try:
         return xr.load_dataset(path, engine="netcdf4")

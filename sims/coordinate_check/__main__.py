@@ -18,13 +18,13 @@ from sims.common.blocks.ladders import (
     add_net_options,
     add_precision_option,
 )
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 # All tables of all optimizers are judged on these.
 SMALL = {"widths": [32, 48, 64, 96, 256], "width": 64, "depth": 2}
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"], "draws": 6, "steps": 2},
     "default": DEFAULT | SMALL | {"draws": 20, "steps": 10, "optimizers": ["muon_kimi"]},
     "paper": PAPER | {"draws": 32, "steps": 10},

@@ -9,7 +9,7 @@ from meanfield.verification import Finding, Verdict
 from meanfield.verification import coordinate_checks as claims
 from sims.common.blocks.ladders import TABLES, trained_in
 from sims.common.report import answer, report
-from sims.common.table import number, slope, table
+from sims.common.tables import number, slope, table
 
 QUESTION = "Does the {table} keep features and changes flat in width and depth?"
 WORDS = {

@@ -7,10 +7,10 @@ drawn uniformly, and of outputs, p - 1/C. Under the muP head logits vanish with 
 order one, and under the paper's own, of variance 1/n behind a pooling, in between.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"depths": [2, 4, 8], "width": 128, "channels": 32, "draws": 128},
     "default": {"depths": [2, 4, 8, 16], "width": 256, "channels": 64, "draws": 768},
     "paper": {"depths": [2, 4, 8, 16, 32], "width": 1024, "channels": 256, "draws": 2048},

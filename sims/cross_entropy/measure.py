@@ -12,13 +12,12 @@ from meanfield.execution import Run
 from meanfield.nets import LOSSES, MLP, ConvNet, Sequential
 from meanfield.simulation import Energies
 from meanfield.theory import predict
-from sims.common.command import chosen_arrays
+from sims.common.command import chosen_arrays, ladder
 from sims.common.datasets import (
     ENDS,
     Axes,
     attributes,
     labels_in_mean_field,
-    ladder,
     layer_means,
     over,
     seeded_run,

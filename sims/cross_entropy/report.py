@@ -8,9 +8,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import cross_entropies as claims
-from sims.common.cells import drawn, fitted, predicted, rows
 from sims.common.report import Report, answer
-from sims.common.table import measured, number, table
+from sims.common.tables import drawn, fitted, measured, number, predicted, rows, table
 
 LAW = (
     "Law: whatever the net, its width and its head, the label term under cross-entropy is C - 1 times that under "

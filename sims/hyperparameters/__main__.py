@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sims.common.blocks.base_values import add_base_option, own_values
-from sims.common.command import CommandParser
-from sims.common.experiment import Command
+from sims.common.command import CommandParser, Service
 
 FORMATS = ("text", "markdown", "json")
 
@@ -130,7 +129,7 @@ def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix:
     return values
 
 
-COMMAND = Command("hyperparameters", __doc__, add_options, work=run)
+COMMAND = Service(name="hyperparameters", description=__doc__, add=add_options, work=run)
 
 if __name__ == "__main__":
     raise SystemExit(COMMAND.main())

@@ -19,7 +19,7 @@ from meanfield.parameterizations import (
 )
 from meanfield.verification import compare_table
 from sims.common.report import report
-from sims.common.table import MISSING, table
+from sims.common.tables import MISSING, table
 from sims.hyperparameters.over_depth import over_depth
 
 Record = dict[str, Any]

@@ -6,10 +6,10 @@ when layers are regrouped (appendix A), by a search for counterexamples; LayerNo
 (lemma 7).
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"depth": 2, "width": 4, "outputs": 2},
     "default": {"depth": 4, "width": 8, "outputs": 3},
     "paper": {"depth": 8, "width": 24, "outputs": 8},

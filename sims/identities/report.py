@@ -3,9 +3,8 @@
 import xarray as xr
 
 from meanfield.verification import Verdict, aggregators, hyperparameter_tables, judge_prefactor, judge_split, layer_norm
-from sims.common.cells import predicted, rows
 from sims.common.report import answer, report
-from sims.common.table import number, table
+from sims.common.tables import number, predicted, rows, table
 
 QUESTION = "Do the identities that the papers print hold to rounding?"
 LABEL_TERMS = {

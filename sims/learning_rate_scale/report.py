@@ -20,7 +20,7 @@ from meanfield.verification import (
     scale_of,
 )
 from sims.common.report import answer, report
-from sims.common.table import exponents, fraction, from_log, measured, number, table
+from sims.common.tables import exponents, fraction, from_log, measured, number, table
 from sims.learning_rate_scale.measure import FACTORS, SHOWN, STARTS
 
 # Depth from which a net reaches the depths of some measured slope.

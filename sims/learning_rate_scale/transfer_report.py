@@ -12,7 +12,7 @@ from meanfield.theory import learning_rate_exponent
 from meanfield.transfer import RIVALS, RULES, depth_over_width
 from meanfield.verification import printed_exponents
 from sims.common.report import folded, report
-from sims.common.table import fraction, table
+from sims.common.tables import fraction, table
 from sims.learning_rate_scale.families import served
 
 # Fields of a spec that say what the net is, in the order of a sentence, and those that only some families have.

@@ -6,7 +6,7 @@ of the one-step theory over the same depths, the papers' slopes, and 2 / lambda_
 initialisation, which is an absolute rate with nothing tuned.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 PLAIN = ["mlp", "cnn"]
@@ -22,7 +22,7 @@ ABLATIONS = [
     "residual cnn k=2",
 ]
 ALL = [*PLAIN, *RESIDUAL, *OTHERS]
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"families": ALL, "depths": [2, 4], "channels": 4, "width": 16, "draws": 2, "samples": 96},
     "default": {"families": ALL, "depths": [2, 4, 8, 16], "channels": 16, "width": 64, "draws": 20, "samples": 1792},
     "paper": {"families": [*ALL, *ABLATIONS], "depths": [2, 4, 6, 8, 12, 16, 24, 32], "channels": 32, "width": 128}

@@ -16,9 +16,10 @@ from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
+from sims.common.command import ladder
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import shared_training_data
-from sims.common.datasets import attributes, ladder, over
+from sims.common.datasets import attributes, over
 from sims.common.results import Results
 
 # Architectures of table 1 of Zhang et al. 2026, by how the names of families here begin.

@@ -10,9 +10,8 @@ import xarray as xr
 
 from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
-from sims.common.cells import fitted, label
 from sims.common.report import Report, answer, folded
-from sims.common.table import MISSING, number, row_or_reason, signed, table
+from sims.common.tables import MISSING, fitted, label, number, row_or_reason, signed, table
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "

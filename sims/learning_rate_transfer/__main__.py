@@ -7,10 +7,10 @@ and at the rate tuned at their own depth, on the same mini-batches from the same
 decades each rule misses the tuned rate, and what that costs in training loss. With --across width, over widths.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {
         "families": ["mlp", "residual mlp init"],
         "depths": [2, 4, 8],

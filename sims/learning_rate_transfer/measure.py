@@ -11,11 +11,12 @@ from meanfield.common import MOST_LAYERS, derived_seed, require_count
 from meanfield.execution import training_run
 from meanfield.nets import Net
 from meanfield.transfer import Tuning, tune_all
+from sims.common.command import ladder
 from sims.common.data.data_shape import DataShape
 from sims.common.data.labelled import require_installed
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import shared_training_data
-from sims.common.datasets import ladder, over
+from sims.common.datasets import over
 from sims.common.results import Results
 from sims.learning_rate_transfer.ladders import RULES, Ladder
 

@@ -9,7 +9,7 @@ import xarray as xr
 from meanfield.verification import Finding
 from meanfield.verification import carried_rates as claims
 from sims.common.report import Report, answer, folded
-from sims.common.table import MISSING, number, table
+from sims.common.tables import MISSING, number, table
 
 TITLES = {
     "unchanged": "the tuned rate as it is",

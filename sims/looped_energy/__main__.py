@@ -6,10 +6,10 @@ thousands of loops; then the correlations of the increments (figure 2), and the 
 width, the loops and eps L.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"loops": [1, 2, 4, 8, 16], "width": 256, "draws": 128, "far": 128},
     "default": {"loops": [1, 2, 4, 8, 16, 32, 64], "width": 512, "draws": 256, "far": 4096},
     "paper": {"loops": [1, 2, 4, 8, 16, 32, 64], "width": 2048, "draws": 1024, "far": 4096},

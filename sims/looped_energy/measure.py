@@ -13,7 +13,8 @@ from meanfield.common import MOST_LAYERS, Array, require_count
 from meanfield.execution import Run
 from meanfield.nets import TiedLoop
 from meanfield.simulation import ResidualEnergies
-from sims.common.datasets import Axes, attributes, ladder, over, seeded_run
+from sims.common.command import ladder
+from sims.common.datasets import Axes, attributes, over, seeded_run
 from sims.common.results import Results
 
 SHARED = ("width", "activation", "weight_variance")

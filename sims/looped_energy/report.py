@@ -8,9 +8,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import loop_growth as claims
-from sims.common.cells import against, drawn, predicted, rows
 from sims.common.report import Report, answer
-from sims.common.table import number, table
+from sims.common.tables import against, drawn, number, predicted, rows, table
 
 WORDS = {
     "ln H": "logarithm of |h_L|^2 / N, 0 at the start.",

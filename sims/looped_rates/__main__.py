@@ -7,10 +7,10 @@ for; further nets are trained at that rate, whose losses compare the scalings. T
 warm-up, decay or weight decay, which the paper has.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"loops": [1, 2, 4], "width": 8, "tokens": 8, "steps": 20, "tuning_seeds": 3, "draws": 6},
     "default": {"loops": [1, 2, 4, 8], "width": 32, "tokens": 16, "steps": 100, "tuning_seeds": 12, "draws": 36},
     "paper": {"loops": [1, 2, 4, 8, 16], "width": 128, "tokens": 64, "steps": 1000, "tuning_seeds": 12, "draws": 36},

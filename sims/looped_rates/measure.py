@@ -12,9 +12,10 @@ import xarray as xr
 from meanfield.common import MOST_LAYERS, Array, derived_seed, require_count
 from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
+from sims.common.command import ladder
 from sims.common.data.labelled import CHARACTERS, TEXT
 from sims.common.data.training_data import training_data
-from sims.common.datasets import Axes, attributes, ladder, over
+from sims.common.datasets import Axes, attributes, over
 from sims.common.results import Results
 
 # By its name in the library. One loop makes two additions, of attention and of the FFN, and the factor counts these.

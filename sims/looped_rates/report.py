@@ -6,9 +6,8 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding, loop_rates
-from sims.common.cells import fitted
 from sims.common.report import Report, answer
-from sims.common.table import MISSING, number, table
+from sims.common.tables import MISSING, fitted, number, table
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all windows after the last step: the vertex of a "

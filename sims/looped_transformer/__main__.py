@@ -8,11 +8,11 @@ far one update moves the stream to first order (theorem 2). Two rivals train bes
 that start at 0, and post-norm blocks with the constants of DeepNorm.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 LOOPS = [1, 2, 4, 8, 16, 32, 64]
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"loops": [1, 4, 8, 16], "width": 32, "tokens": 16, "vocabulary": 32, "draws": 20},
     "default": {"loops": LOOPS, "width": 64, "tokens": 64, "vocabulary": 64, "draws": 16},
     "paper": {"loops": LOOPS, "width": 512, "tokens": 128, "vocabulary": 512, "draws": 20},

@@ -15,7 +15,8 @@ from meanfield.nets import TiedLoop, Transformer
 from meanfield.simulation import StreamUpdates, TrainedResidualEnergies
 from meanfield.theory import log_update_energies
 from meanfield.verification import looped_transformers as claims
-from sims.common.datasets import ENDS, Axes, attributes, ladder, over, seeded_run
+from sims.common.command import ladder
+from sims.common.datasets import ENDS, Axes, attributes, over, seeded_run
 from sims.common.results import Results
 
 SHARED = ("width", "heads", "tokens", "vocabulary")

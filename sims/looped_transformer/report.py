@@ -8,9 +8,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import looped_transformers as claims
-from sims.common.cells import against, drawn, fitted, predicted, rows
 from sims.common.report import Report, answer
-from sims.common.table import number, table
+from sims.common.tables import against, drawn, fitted, number, predicted, rows, table
 
 WORDS = {
     "H": "|h_L|^2 / N, the mean square of the stream before the last normalisation; 1 before the first block.",

@@ -7,10 +7,10 @@ changes are to first order), beside the infinite-width recursion for isotropic u
 says nothing.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"loops": [4, 8, 16], "width": 128, "draws": 128},
     "default": {"loops": [8, 16, 32, 64], "width": 256, "draws": 256},
     "paper": {"loops": [8, 16, 32, 64], "width": 1024, "draws": 256},

@@ -10,7 +10,8 @@ from meanfield.execution import Run
 from meanfield.nets import TiedLoop
 from meanfield.simulation import UPDATES, StreamUpdates
 from meanfield.theory import log_own_energies, log_update_energies
-from sims.common.datasets import ENDS, Axes, attributes, ladder, over, seeded_run
+from sims.common.command import ladder
+from sims.common.datasets import ENDS, Axes, attributes, over, seeded_run
 from sims.common.results import Results
 
 ALPHAS = (0.5, 1.0, 1.5)

@@ -7,9 +7,8 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from meanfield.verification import loop_updates as claims
-from sims.common.cells import against, drawn, fitted, rows
 from sims.common.report import Report, answer
-from sims.common.table import number, table
+from sims.common.tables import against, drawn, fitted, number, rows, table
 
 WORDS = {
     "isotropic": "an update of random signs, independent of the weights.",

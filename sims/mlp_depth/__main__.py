@@ -7,10 +7,10 @@ comparing. From the recursion alone: energies to depth 100000, the finite-width 
 output term over the label term against head, outputs and depth, with the slope of eta*(L).
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"depth": 6, "width": 64, "draws": 256},
     "default": {"depth": 32, "width": 512, "draws": 4096},
     "square": {"depth": 64, "width": 64, "draws": 4096},

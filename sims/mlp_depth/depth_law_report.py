@@ -12,9 +12,8 @@ from meanfield.verification import (
     judge_output_term_growth,
     judge_uniform_correction,
 )
-from sims.common.cells import against, rows, value
 from sims.common.report import Part
-from sims.common.table import from_log, number, table
+from sims.common.tables import against, from_log, number, rows, table, value
 
 ENERGIES = {"update_energy": "S", "output_term": "A", "label_term": "B", "overlap_energy": "F"}
 LEVELS = {"mean_field": "mean field", "law": "minima"}

@@ -16,9 +16,8 @@ from meanfield.verification import (
     judge_exact,
     layer_ranges,
 )
-from sims.common.cells import against, drawn, heavy_tail_notes, predicted, rows, value
 from sims.common.report import Report, answer, folded
-from sims.common.table import number, table
+from sims.common.tables import against, drawn, heavy_tail_notes, number, predicted, rows, table, value
 from sims.mlp_depth import depth_law_report as depth_laws
 
 TERMS = {"label_term": "label term B", "output_term": "output term A", "update_energy": "update energy S"}

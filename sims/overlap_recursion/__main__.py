@@ -7,11 +7,11 @@ of the two tangents of z^(h). All claims are of Zhang et al. 2026. Over redraws 
 Choose pairs with --pair.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
-from sims.common.pairs import add_pair_option
+from sims.common.pairs import PAIR
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"depth": 5, "width": 32, "draws": 2048},
     "default": {"depth": 12, "width": 128, "draws": 32768},
     "paper": {"depth": 24, "width": 256, "draws": 131_072},
@@ -19,11 +19,12 @@ PRESETS: Presets = {
 
 
 def add_options(parser: CommandParser) -> None:
-    add = parser.add_argument_group("network").add_argument
+    group = parser.add_argument_group("network")
+    add = group.add_argument
     add("--depth", type=int, metavar="L", help="hidden layers")
     add("--width", type=int, metavar="N", help="units of every layer")
     add("--activation", default="relu", help="relu (default) or linear")
-    add_pair_option(add)
+    PAIR.add_to(group)
     add("--fixed", type=int, metavar="L", help="layer up to which the net is fixed (default: the pairs' own)")
 
 

@@ -6,10 +6,9 @@ import xarray as xr
 
 from meanfield.verification import Finding, of_rival
 from meanfield.verification import overlap_conservation as claims
-from sims.common.cells import against, drawn, predicted, rows
 from sims.common.pairs import added_variance_table
 from sims.common.report import Report, answer
-from sims.common.table import table
+from sims.common.tables import against, drawn, predicted, rows, table
 
 WORDS = {
     "T": "overlap of two parameter directions, each LAYER,UNIT; q for a direction with itself.",

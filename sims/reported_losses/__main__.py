@@ -6,10 +6,10 @@ for the depth more than under the other; and the least losses, table beside tabl
 scatter of a loss comes from the base model, which several tables have trained alike. --tables prints whole tables.
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {"smoke": {"tables": []}, "default": {"tables": []}, "paper": {"tables": [*range(15, 41)]}}
+PRESETS = {"smoke": {"tables": []}, "default": {"tables": []}, "paper": {"tables": [*range(15, 41)]}}
 
 
 def add_options(parser: CommandParser) -> None:

@@ -8,7 +8,7 @@ import xarray as xr
 from meanfield.verification import Finding, carried_losses, single_optimizers
 from meanfield.verification import reported_losses as claims
 from sims.common.report import Report
-from sims.common.table import MISSING, number, slope, table
+from sims.common.tables import MISSING, number, slope, table
 
 EDGE = "*"
 

@@ -7,10 +7,10 @@ norms are to say what features do.
 """
 
 from sims.common.blocks.ladders import DEFAULT, PAPER, SMOKE, add_block_options, add_net_options
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": SMOKE | {"optimizers": ["sgd", "adamw", "muon"]},
     "default": DEFAULT | {"draws": 16, "optimizers": ["all"]},
     "paper": PAPER | {"draws": 64},

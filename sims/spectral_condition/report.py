@@ -8,7 +8,7 @@ import xarray as xr
 from meanfield.verification import LadderRow
 from meanfield.verification import spectral_products as claims
 from sims.common.report import answer, report
-from sims.common.table import slope, table
+from sims.common.tables import slope, table
 
 QUESTION = "Do weights, updates and their products scale as Zheng et al. 2026 ask?"
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sims import simulation
-from sims.common.command import CommandParser, add_output_options, add_worker_options, worker_arguments
-from sims.common.experiment import Command
+from sims.common.command import CommandParser, Service, add_output_options, add_worker_options, worker_arguments
 from sims.common.results import Results, require_dataset_name
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Data
 def _text(dataset: xr.Dataset, plan: Plan) -> str:
     """What the sweep holds: its grid, and every variable with its dims."""
     from sims.common.report import report
-    from sims.common.table import table
+    from sims.common.tables import table
 
     grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
     rows = [
@@ -104,7 +103,7 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
     return report(f"What does sims.{plan.simulation} give over {grid}?", answer, [table(["variable", "dims"], rows)])
 
 
-COMMAND = Command("sweep", __doc__, add_options, work=run, epilog=EXAMPLE)
+COMMAND = Service(name="sweep", description=__doc__, epilog=EXAMPLE, add=add_options, work=run)
 
 if __name__ == "__main__":
     raise SystemExit(COMMAND.main())

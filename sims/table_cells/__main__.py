@@ -8,12 +8,12 @@ other half power is nearer to what is measured.
 """
 
 from sims.common.blocks.ladders import SMOKE, add_block_options, add_net_options
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 LADDERS = {"widths": [32, 48, 192, 256], "depths": [4, 6, 24, 32], "width": 64, "depth": 2}
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": SMOKE | {"optimizers": ["all"], "width": 16, "depth": 2},
     "default": LADDERS | {"optimizers": ["all"], "draws": 96},
     "paper": LADDERS | {"optimizers": ["all"], "draws": 128, "widths": [64, 128, 256, 512, 1024], "width": 64},

@@ -7,7 +7,7 @@ import xarray as xr
 from meanfield.verification import coordinate_checks
 from meanfield.verification import table_cells as claims
 from sims.common.report import answer, report
-from sims.common.table import slope, table
+from sims.common.tables import slope, table
 
 QUESTION = "Do the cells of hyperparameter tables have the powers that norms ask for?"
 HEADING = """\

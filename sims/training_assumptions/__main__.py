@@ -13,10 +13,10 @@ G.1, G.2 and F.1 are said of every optimizer. G.3 is of updates that are sums ov
 """
 
 from sims.common.blocks.base_values import add_soap_epsilon_option
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"widths": [16, 32, 64], "depths": [1, 2, 4], "batches": [4, 8, 16], "draws": 18, "steps": 10}
     | {"width": 32, "depth": 2, "batch": 16, "input": "digits", "precision": "float64"},
     "default": {"widths": [16, 24, 32, 48, 256], "depths": [1, 2, 4, 8, 12, 64], "batches": [10, 20, 40, 80]}

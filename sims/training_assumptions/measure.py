@@ -13,7 +13,7 @@ from meanfield.verification import places_of
 from sims.common.blocks.base_values import RATES, Values, block_net, given_soap_epsilon
 from sims.common.blocks.base_values import hyperparameters as table_hyperparameters
 from sims.common.blocks.ladders import worded
-from sims.common.datasets import ladder
+from sims.common.command import ladder
 from sims.common.results import Results
 from sims.training_assumptions.labelled_images import DIGITS, two_classes
 

@@ -8,7 +8,7 @@ import xarray as xr
 from meanfield.verification import Finding, Verdict
 from meanfield.verification import training_assumptions as claims
 from sims.common.report import Report, answer
-from sims.common.table import measured, number, slope, table
+from sims.common.tables import measured, number, slope, table
 
 TITLES = {
     "weight_step_ratio": "a step: |W + dW|/(|W| + |dW|)",

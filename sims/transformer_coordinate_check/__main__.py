@@ -9,12 +9,12 @@ base model is 64 channels wide and 2 blocks deep, with heads of 16 (the paper: 2
 
 from sims.common.blocks.base_values import add_soap_epsilon_option
 from sims.common.blocks.ladders import TABLES, add_ladder_options, add_precision_option
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 # As the paper trains in its figure 1: Muon-Kimi for hidden matrices, AdamW for all else.
 HYBRID = "muon_kimi-adamw"
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {
         **{"optimizers": [HYBRID], "widths": [16, 32, 64], "depths": [1, 2, 4], "width": 32, "depth": 1},
         **{"tokens": 8, "samples": 4, "draws": 4, "steps": 3},

@@ -8,7 +8,7 @@ from meanfield.verification import Finding, coordinate_checks
 from meanfield.verification import transformer_checks as claims
 from sims.common.blocks.ladders import DIRECTIONS, TABLES, trained_in
 from sims.common.report import Report, answer
-from sims.common.table import number, slope, table
+from sims.common.tables import number, slope, table
 
 WORDS = {
     "k >= 2 table": "that of Zheng et al. 2026 for blocks of two and more layers (condition 3.1).",

@@ -6,11 +6,11 @@ alike tokens become, how the variance of the stream grows, and how far changes o
 all tokens share and for changes that sum to zero over tokens (Zhang et al. 2026, section 3.5 and appendix D).
 """
 
-from sims.common.command import CommandParser, Presets
+from sims.common.command import CommandParser
 from sims.common.experiment import Experiment
 
 SIZES = {"blocks": [2, 4, 8, 16, 32, 64], "far": 1_000_000}
-PRESETS: Presets = {
+PRESETS = {
     "smoke": {"blocks": [2, 4, 8], "width": 64, "tokens": 4, "outputs": 16, "draws": 12, "far": 1000},
     "default": SIZES | {"width": 256, "tokens": 8, "outputs": 64, "draws": 16},
     "paper": SIZES | {"width": 1024, "tokens": 16, "outputs": 256, "draws": 128},

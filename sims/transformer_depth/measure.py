@@ -14,8 +14,9 @@ from meanfield.execution import Run
 from meanfield.nets import Transformer
 from meanfield.simulation import TangentPropagation, TokenStatistics
 from meanfield.verification import depth_exponents, tangent_propagation
+from sims.common.command import ladder
 from sims.common.data.images import image_tokens
-from sims.common.datasets import ENDS, Axes, attributes, ladder, over, seeded_run, taken
+from sims.common.datasets import ENDS, Axes, attributes, over, seeded_run, taken
 from sims.common.results import Results
 from sims.transformer_depth.theory import TOKENS, by_layer, local_slopes, scales, slope_depths
 

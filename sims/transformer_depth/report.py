@@ -8,9 +8,8 @@ import xarray as xr
 from meanfield.verification import PAPERS_EXPONENT, Finding
 from meanfield.verification import depth_exponents as claims
 from meanfield.verification import tangent_propagation as tangents
-from sims.common.cells import drawn, predicted, rows
 from sims.common.report import Report, answer, folded
-from sims.common.table import MISSING, number, signed, slope, table
+from sims.common.tables import MISSING, drawn, number, predicted, rows, signed, slope, table
 
 WORDS = {
     "post-norm": "z <- norm(z + a f(z)); pre-norm: z <- z + a f(norm(z)); f is attention and FFN by turns, D blocks of "

@@ -29,8 +29,7 @@ from meanfield.simulation.measures.stream_update import StreamUpdates
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.training.trained_energies import TrainedResidualEnergies
 from meanfield.simulation.training.trained_losses import TrainedLosses
-from meanfield.verification.drawn_slopes import limit_law, scale_law
-from meanfield.verification.ladder_slopes import ladder_slope, mean_over_draws
+from meanfield.verification.series import ladder_slope, limit_law, mean_over_draws, scale_law
 
 # A factor of the square root of two, either way, lies beyond this; bootstraps of so many repeats scatter by 5 %.
 SHARE = 0.17

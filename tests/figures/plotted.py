@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from sims.common.cells import label
+from sims.common.tables import label
 from tests.sims.printed import named
 
 # Rows of a variable up to which factors are tried.

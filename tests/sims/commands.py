@@ -6,12 +6,12 @@ import sys
 import time
 from unittest.mock import patch
 
-from sims.common.experiment import Experiment
+from sims.common.study import Study
 
 
 def figures_left_out():
     """Commands of this process write empty ones: figures are drawn and looked at in tests of their own."""
-    return patch.object(Experiment, "_figure_here", lambda *_: bytes)
+    return patch.object(Study, "picture", lambda *_: b"")
 
 
 def without_figure(simulation, arguments, path):

@@ -12,9 +12,12 @@ import numpy as np
 import xarray as xr
 
 import sims.common.report
-import sims.common.table
+import sims.common.tables
 from meanfield.verification.judges import Judge
 from meanfield.verification.verdicts import Finding, Verdict
+from sims import simulation
+from sims.common.experiment import Experiment
+from sims.common.report import Report
 
 RULE = re.compile(r"-+(  -+)*")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
@@ -35,17 +38,17 @@ def shown(name, dataset, expected=None):
     ``expected``: lines of before. Variables that they do not name for a part of the report are moved together, each by
     a size of its own, and one by one only where a cell of that part changes then.
     """
-    changes = [patch.object(module, "LINE", WIDE) for module in (sims.common.table, sims.common.report)]
+    changes = [patch.object(module, "LINE", WIDE) for module in (sims.common.tables, sims.common.report)]
     changes.append(patch.object(Judge, "__call__", lambda *_, **__: UNJUDGED))
     changes.append(patch.object(sims.common.report, "used_words", lambda *_: {}))
     with ExitStack() as stack:
         for change in changes:
             stack.enter_context(change)
-        return _shown(import_module(f"sims.{name}.report").text, dataset, expected)
+        return _shown(simulation(name), dataset, expected)
 
 
-def _shown(text, dataset, expected):
-    report, moves = _Report(text, dataset, expected), defaultdict(dict)
+def _shown(study, dataset, expected):
+    report, moves = _Report(study, dataset, expected), defaultdict(dict)
     before = report.cells(dataset, [])
     for variable in report.variables:
         raised = dataset.assign({variable: _raised(dataset, variable)})
@@ -65,9 +68,13 @@ class _Report:
     Those are all but the ones that lines of before do not name for the part, and that move none of its cells together.
     """
 
-    def __init__(self, text, dataset, expected):
-        declared = getattr(text, "__self__", None)
-        self._parts = [partial(_written, part) for part in declared.parts] if declared else [text]
+    def __init__(self, study, dataset, expected):
+        declared = study.report
+        if isinstance(study, Experiment):
+            declared = import_module(f"sims.{study.name}.report").text
+            declared = getattr(declared, "__self__", declared)
+        is_in_parts = isinstance(declared, Report)
+        self._parts = [partial(_written, part) for part in declared.parts] if is_in_parts else [declared]
         self._before = [part(dataset) for part in self._parts]
         numbers = [name for name in sorted(dataset.data_vars) if dataset[name].dtype.kind == "f"]
         numbers = [name for name in numbers if not name.endswith(COMPANIONS)]

@@ -11,7 +11,7 @@ from meanfield.verification.zhang_2026.batches import cross_entropies
 from meanfield.verification.zhang_2026.plain_nets import depth_growth
 from meanfield.verification.zhang_2026.plain_nets.growth import exponents
 from sims.cnn_overlap import report as overlap
-from sims.common.cells import heavy_tail_notes
+from sims.common.tables import heavy_tail_notes
 from sims.cross_entropy import report as losses
 from sims.learning_rate_search import report as search
 from sims.looped_transformer import report as loops

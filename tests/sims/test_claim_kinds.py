@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import UNPRINTED, Claim, Kind
 from meanfield.verification.verdicts import Finding, Verdict
 from sims.claims import record, report, seeds
+from sims.claims.catalogue import CLAIMS
 from sims.claims.kinds import by_kind
 from sims.claims.page import page
 from sims.claims.recorded_page import recorded_page

@@ -11,7 +11,6 @@ import xarray as xr
 
 from meanfield.execution.digests import code_digest
 from meanfield.execution.team import Workers
-from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.judges import Contest, contest
 from meanfield.verification.published import MeasuredSlope
@@ -19,6 +18,7 @@ from meanfield.verification.verdicts import Bands, Deviation, Finding, Shares, V
 from meanfield.verification.zhang_2026.plain_nets import depth_laws
 from sims.claims import record
 from sims.claims.__main__ import COMMAND as simulation
+from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import Job, Result, RunOptions, split
 from sims.claims.seeds import Counts

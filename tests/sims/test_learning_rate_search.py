@@ -11,9 +11,10 @@ from figures import learning_rate_search as figure
 from meanfield.common import derived_seed
 from meanfield.nets.maps import BatchNormalisation, Dropout
 from meanfield.theory import scales_at
-from meanfield.verification import CLAIMS, tuned_rates
+from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth_slope
+from sims.claims.catalogue import CLAIMS
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
 from sims.learning_rate_search import measure, report

@@ -7,7 +7,7 @@ import xarray as xr
 import meanfield as mf
 from figures import looped_transformer as figure
 from meanfield.verification.wang_2026 import looped_transformers as claims
-from sims.common.cells import drawn
+from sims.common.tables import drawn
 from sims.looped_transformer import measure
 from sims.looped_transformer.__main__ import COMMAND as simulation
 from sims.looped_transformer.report import text

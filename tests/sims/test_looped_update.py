@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from figures import looped_update as figure
-from meanfield.verification.drawn_slopes import drawn_law, limit_law
+from meanfield.verification.series import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
 from sims.looped_update import measure

@@ -13,10 +13,9 @@ from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling
 from meanfield.verification.verdicts import Verdict
 from sims.claims.runs import Evidence, judged
-from sims.common.cells import rows
 from sims.common.report import Report
 from sims.common.results import Results
-from sims.common.table import row_or_reason, table
+from sims.common.tables import row_or_reason, rows, table
 
 JUDGES = Judges()
 REASON = "a power law needs positive finite stderr"
@@ -128,7 +127,7 @@ def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp
         assert (tmp_path / "run.nc").exists()
         raise ValueError("no line goes through it")
 
-    assert results.deliver(lambda: dataset, fails, lambda _: fails) == 0
+    assert results.deliver(lambda: dataset, fails, fails) == 0
     printed = capsys.readouterr().out
     assert "report: cannot be made of these numbers: no line goes through it" in printed
     assert f"dataset  {tmp_path / 'run.nc'}" in printed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from figures import mlp_depth as figure
-from sims.common.table import number
+from sims.common.tables import number
 from sims.mlp_depth import measure, report
 from sims.mlp_depth.__main__ import COMMAND as simulation
 from tests.sims.commands import finished_run, without_figure

@@ -2,7 +2,7 @@
 
 import pytest
 
-import sims.common.cells
+import sims.common.tables
 import sims.looped_energy.report as loops
 from tests.shown import first_runs, kept
 from tests.sims.printed import shown
@@ -26,6 +26,6 @@ def test_exchanged_columns_are_seen(smoke_runs, monkeypatch):
 
 
 def test_a_wrong_sign_is_seen(smoke_runs, monkeypatch):
-    right = sims.common.cells.signed
-    monkeypatch.setattr(sims.common.cells, "signed", lambda value: right(-value))
+    right = sims.common.tables.signed
+    monkeypatch.setattr(sims.common.tables, "signed", lambda value: right(-value))
     assert shown("looped_energy", smoke_runs["looped_energy"]) != PRINTED["looped_energy"]

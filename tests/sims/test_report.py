@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 import sims
-from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
 from sims.claims import report as _claims_report
+from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, judged
-from sims.common.report import SAYS, UNMADE, answer, report
-from sims.common.table import LINE
-from sims.common.words import SOURCES, STATISTICS, used_words
+from sims.common.report import SAYS, SOURCES, STATISTICS, UNMADE, answer, report, used_words
+from sims.common.tables import LINE
 from sims.hyperparameters.__main__ import COMMAND as hyperparameters
 
 ROOT = Path(sims.__file__).parent.parent

@@ -5,8 +5,8 @@ import pytest
 
 from figures import residual_depth as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.residual_nets import slopes as claims
-from sims.residual_depth.__main__ import COMMAND as simulation
+from sims import residual_depth as claims
+from sims.residual_depth import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
@@ -24,7 +24,7 @@ def test_verdicts(finished):
     assert claims.judge_path_sum(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_exponent(finished, "multiplier_sqrt", 1, -1.5, "").verdict is Verdict.REFUTED
     assert claims.judge_exponent(finished, "multiplier_linear", 2, 1.0, "").verdict is Verdict.CONFIRMED
-    assert len(claims.findings(finished)) == len(claims.JUDGES)
+    assert len(claims.JUDGES.findings(finished)) == len(claims.JUDGES)
 
 
 def test_far_slopes_are_the_law(finished):

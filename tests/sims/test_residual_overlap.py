@@ -6,8 +6,8 @@ import xarray as xr
 
 from figures import residual_overlap as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.residual_nets import overlaps as claims
-from sims.residual_overlap.__main__ import COMMAND as simulation
+from sims import residual_overlap as claims
+from sims.residual_overlap import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

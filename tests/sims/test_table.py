@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sims.common.table import LINE, from_log, table
+from sims.common.tables import LINE, from_log, table
 
 WIDE = "x" * 30
 

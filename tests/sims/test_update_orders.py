@@ -6,9 +6,8 @@ import xarray as xr
 
 from figures import update_orders as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import update_orders as claims
-from sims.update_orders import measure
-from sims.update_orders.__main__ import COMMAND as simulation
+from sims import update_orders as claims
+from sims.update_orders import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
@@ -97,10 +96,10 @@ def test_base_rates_fall_with_the_layers_of_a_block(block_depth, monkeypatch):
         run_of("sgd", "many", 8, 4)
         return xr.Dataset()
 
-    monkeypatch.setattr(measure, "measure_ladders", asked_for_one)
-    monkeypatch.setattr(measure, "run_under", lambda *_, **__: None)
-    monkeypatch.setattr(measure, "hyperparameters", lambda *_, rates, **__: seen.update(rates))
-    measure.measure(simulation.parse(["--optimizers", "sgd", "--block-depth", str(block_depth)]), None, {})
+    monkeypatch.setattr(claims, "measure_ladders", asked_for_one)
+    monkeypatch.setattr(claims, "run_under", lambda *_, **__: None)
+    monkeypatch.setattr(claims, "hyperparameters", lambda *_, rates, **__: seen.update(rates))
+    claims.measure(simulation.parse(["--optimizers", "sgd", "--block-depth", str(block_depth)]), None, {})
     assert seen["sgd"] == pytest.approx(0.4 * 2 / block_depth)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.verification.ladder_slopes import ladder_slope, mean_over_draws
+from meanfield.verification.series import ladder_slope, mean_over_draws
 
 DEPTHS = np.array([2, 4, 8, 16, 32, 64])
 

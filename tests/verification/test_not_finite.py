@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from meanfield.verification.judges import Contest, computed, identity
-from meanfield.verification.needed_draws import NOT_FINITE
+from meanfield.verification.power import NOT_FINITE
 from meanfield.verification.verdicts import (
     Bands,
     Deviation,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meanfield.verification.judges import Contest, computed, contest, identity
-from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
+from meanfield.verification.series import OFF, LadderRow, against_conditions, ladder_slope
 from meanfield.verification.verdicts import Bands, Deviation, Shares, Verdict, judge_identity, power_in_words
 from meanfield.verification.zhang_2026.plain_nets.channel_corrections import _Ends
 

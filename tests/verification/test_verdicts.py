@@ -13,8 +13,9 @@ from meanfield.simulation.measures import overlap_methods
 from meanfield.simulation.measures.update_energy import draw_energies
 from meanfield.verification.claims import of_rival
 from meanfield.verification.judges import Contest, Judges, contest
-from meanfield.verification.needed_draws import draws_to_converge
-from meanfield.verification.verdicts import Bands, Deviation, Verdict, effective_draws, judge
+from meanfield.verification.power import draws_to_converge
+from meanfield.verification.series import effective_draws
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent

@@ -8,8 +8,8 @@ from meanfield.common.estimates import PowerLaw
 from meanfield.nets.families.tied_loop import TiedLoop
 from meanfield.theory.loops.laws import has_closed_energy, log_increment_gain
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, joined, shown, span, theory_slope
-from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, slope_contest
+from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
+from meanfield.verification.series import drawn_law, shown_laws, span, theory_slope
 from meanfield.verification.verdicts import Deviation, Verdict
 
 # Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
@@ -136,7 +136,7 @@ def judge_printed_growth(dataset: xr.Dataset) -> Contest:
     at = dataset.sel(model="looped", scaling="sqrt").isel(loops=_deeper_half(dataset))
     law = drawn_law(at, "loops", "correlation_term")
     far = theory_slope(at, "loops", "correlation_term", at["log_correlation_term_mean_field"].values)
-    words = f"slope {shown(law)} over {span(at['loops'])}, mean field {far:.3f}"
+    words = f"slope {shown_laws(law)} over {span(at['loops'])}, mean field {far:.3f}"
     return slope_contest(law, claimed=1.0, rival=far, allowance=_finite_width(dataset), shown=words)
 
 
@@ -186,7 +186,7 @@ def judge_cross_term(dataset: xr.Dataset) -> Contest:
     """The cross term B_L vanishes with the width, as N^(-1/2); rival: it is eps L times a constant; measured: the slope
     in N of its standard deviation."""
     law = _cross_law(dataset, "cross_width")
-    return slope_contest(law, claimed=-0.5, rival=0.0, shown=f"exponent {shown(law)}")
+    return slope_contest(law, claimed=-0.5, rival=0.0, shown=f"exponent {shown_laws(law)}")
 
 
 def _at_most(dataset: xr.Dataset, along: str, bound: float, rival: float) -> Contest:
@@ -195,7 +195,7 @@ def _at_most(dataset: xr.Dataset, along: str, bound: float, rival: float) -> Con
     side = np.sign(rival - bound)
     beyond = max(side * (law.exponent - bound), 0.0)
     sides = Deviation(beyond, law.stderr), Deviation(law.exponent - rival, law.stderr)
-    words = f"exponent {shown(law)} over {span(dataset[along])}"
+    words = f"exponent {shown_laws(law)} over {span(dataset[along])}"
     return Contest(*sides, shown=words, apart=abs(rival - bound))
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
-from meanfield.verification import drawn_slopes
+from meanfield.verification import series
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, limit_law, shown, span
 from meanfield.verification.judges import Contest, Judges, contest, slope_contest
+from meanfield.verification.series import drawn_law, limit_law, shown_laws, span
 from meanfield.verification.wang_2026.loop_growth import FINITE_WIDTH
 
 # What an exponent over a few doublings of the width may still lack of its limit.
@@ -31,7 +31,7 @@ def drawn_slope(dataset: xr.Dataset, update: str, alpha: float) -> PowerLaw:
 def theory_slope(dataset: xr.Dataset, alpha: float) -> float:
     """Slope in L of the recursion for isotropic updates, its points weighted as the drawn ones."""
     at = dataset.sel(update="isotropic", alpha=alpha)
-    return drawn_slopes.theory_slope(at, "loops", "update_energy", at["log_update_energy_mean_field"].values)
+    return series.theory_slope(at, "loops", "update_energy", at["log_update_energy_mean_field"].values)
 
 
 def far_slope(dataset: xr.Dataset, alpha: float) -> float:
@@ -64,9 +64,9 @@ def judge_theorem(dataset: xr.Dataset) -> Contest:
     laws = [drawn_slope(dataset, "isotropic", alpha) for alpha in alphas]
     printed = np.array([printed_exponent(alpha) for alpha in alphas])
     lacking = np.array([theory_slope(dataset, alpha) - far_slope(dataset, alpha) for alpha in alphas])
-    slope, stderr = drawn_slopes.exponents(*laws)
+    slope, stderr = series.exponents_of(*laws)
     words = ", ".join(
-        f"{shown(law)} at alpha = {alpha:g}, of which {gap:+.3f} is of finite loops"
+        f"{shown_laws(law)} at alpha = {alpha:g}, of which {gap:+.3f} is of finite loops"
         for law, alpha, gap in zip(laws, alphas, lacking, strict=True)
     )
     far = {"far": span(dataset["far_loops"])}
@@ -83,7 +83,7 @@ def judge_aligned(dataset: xr.Dataset) -> Contest:
     laws = [limit_law(dataset.sel(update="aligned", alpha=alpha), "loops", "update_energy") for alpha in alphas]
     printed = np.array([printed_exponent(alpha) for alpha in alphas])
     left = [abs(_recursion_limit(dataset, alpha) - far_slope(dataset, alpha)) for alpha in alphas]
-    words = ", ".join(f"{shown(law)} at alpha = {alpha:g}" for law, alpha in zip(laws, alphas, strict=True))
+    words = ", ".join(f"{shown_laws(law)} at alpha = {alpha:g}" for law, alpha in zip(laws, alphas, strict=True))
     return slope_contest(*laws, claimed=printed, rival=printed - 1, allowance=left, shown=f"limits of slopes {words}")
 
 
@@ -105,7 +105,7 @@ def judge_below_threshold(dataset: xr.Dataset) -> Contest:
     exponentially in sqrt(L), as the recursion says; source: the formula of theorem 2; measured: the slope in L of drawn
     |dh_L|^2 / N."""
     law, theory = drawn_slope(dataset, "isotropic", 0.5), theory_slope(dataset, 0.5)
-    words, slack = f"slope {shown(law, digits=2)}, recursion {theory:.2f}", _finite_width(dataset) * theory
+    words, slack = f"slope {shown_laws(law, digits=2)}, recursion {theory:.2f}", _finite_width(dataset) * theory
     return slope_contest(law, claimed=printed_exponent(0.5), rival=theory, allowance=slack, shown=words)
 
 
@@ -115,7 +115,7 @@ def judge_width(dataset: xr.Dataset) -> Contest:
     norm is eta sqrt(N), and they move it as N; source: theorem 2, premise 1; measured: the slope in N of
     drawn |dh_L|^2 / N."""
     law, isotropic = width_slope(dataset, "aligned"), width_slope(dataset, "isotropic")
-    words = f"slope in N {shown(law)}, of isotropic signs {isotropic.exponent:.3f}"
+    words = f"slope in N {shown_laws(law)}, of isotropic signs {isotropic.exponent:.3f}"
     return slope_contest(law, claimed=0.0, rival=1.0, allowance=NEAR, shown=words)
 
 

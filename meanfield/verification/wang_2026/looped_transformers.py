@@ -12,9 +12,9 @@ import xarray as xr
 
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, shown, span
 from meanfield.verification.judges import Contest, Judges, contest, slope_contest
-from meanfield.verification.verdicts import Deviation, largest_share
+from meanfield.verification.series import drawn_law, largest_share, shown_laws, span
+from meanfield.verification.verdicts import Deviation
 
 # Streams whose move by this update, under this scaling, is not far from the claim are drawn so many times as often.
 MORE = {("isotropic", "sqrt"): 2}
@@ -112,7 +112,7 @@ def judge_growth(dataset: xr.Dataset) -> Contest:
     at = deeper_half(energy(dataset, "looped", "sqrt", 0))
     law = drawn_law(at, "loops", "correlation_term")
     toy = _toy_slope(at, "correlation_term")
-    words = f"slope {shown(law)} over {span(at['loops'])}, un-normalised {toy:.2f}"
+    words = f"slope {shown_laws(law)} over {span(at['loops'])}, un-normalised {toy:.2f}"
     return slope_contest(law, claimed=1.0, rival=toy, allowance=_correction(at), shown=words)
 
 
@@ -141,7 +141,7 @@ def judge_update(dataset: xr.Dataset, rule: str) -> Contest:
     correction 1/L."""
     law = update_slope(dataset, rule, "linear")
     slack = _correction(deeper_half(dataset))
-    return slope_contest(law, claimed=0.0, rival=1.0, allowance=slack, shown=f"slope {shown(law)}")
+    return slope_contest(law, claimed=0.0, rival=1.0, allowance=slack, shown=f"slope {shown_laws(law)}")
 
 
 @JUDGES.decide
@@ -152,7 +152,10 @@ def judge_update_below(dataset: xr.Dataset) -> Contest:
     correction 1/L."""
     law, at = update_slope(dataset, "isotropic", "sqrt"), deeper_half(dataset.sel(rule="isotropic", scaling="sqrt"))
     toy = _toy_slope(at, "first_order_change")
-    words, draws = f"slope {shown(law)}, un-normalised {toy:.2f}", dataset.attrs["draws"] * MORE["isotropic", "sqrt"]
+    words, draws = (
+        f"slope {shown_laws(law)}, un-normalised {toy:.2f}",
+        dataset.attrs["draws"] * MORE["isotropic", "sqrt"],
+    )
     return slope_contest(law, claimed=1.0, rival=toy, allowance=_correction(at), shown=words, draws=draws)
 
 

@@ -14,7 +14,7 @@ from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import Check, Claim, Kind, of_all, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
-from meanfield.verification.ladder_slopes import (
+from meanfield.verification.series import (
     OFF,
     LadderRow,
     LadderSlope,

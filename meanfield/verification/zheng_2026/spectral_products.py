@@ -11,7 +11,7 @@ import xarray as xr
 from meanfield.parameterizations import OPTIMIZERS
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import (
+from meanfield.verification.series import (
     OFF,
     LadderRow,
     against_conditions,
@@ -20,7 +20,6 @@ from meanfield.verification.ladder_slopes import (
     mean_over_draws,
 )
 from meanfield.verification.verdicts import Finding
-from meanfield.verification.zheng_2026 import update_orders
 from meanfield.verification.zheng_2026.norm_products import order_of
 
 DIRECTIONS = ("width", "depth")
@@ -156,7 +155,7 @@ BEFORE = ("C1", "features", "F.1")
 TRAINED = ("--steps", "10", "--times", "2", "--optimizers", "sgd", "adamw", "muon")
 
 
-def _conditions(
+def conditions(
     names: Sequence[str], *arguments: str, times: int, normalised: Sequence[str] = NORMALISED
 ) -> tuple[Check, ...]:
     """Of all optimizers, SGD with ``times`` the draws of the others: its step scatters as the gradient does.
@@ -195,7 +194,7 @@ CLAIMS = (
         '= Theta(1/L) ... alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (condition 3.1)',
         hypotheses=f"linear nets, one step on one sample; checked with all nine optimizers, and in {LATER}, {NETS}",
         checks=(
-            *_conditions((*PRODUCTS, "C2.3"), times=6),
+            *conditions((*PRODUCTS, "C2.3"), times=6),
             *(_group(name, *TRAINED) for name in ("C2.1", "C2.2", "C2.3")),
         ),
     ),
@@ -209,7 +208,7 @@ CLAIMS = (
         'W_l|_R = Theta(1/L)" (condition B.1)',
         hypotheses=f"one step on one sample; checked with all nine optimizers, and in {LATER}, {NETS}",
         checks=(
-            *_conditions((*PRODUCTS, "features"), "--block-depth", "1", times=5),
+            *conditions((*PRODUCTS, "features"), "--block-depth", "1", times=5),
             *(_group(name, "--block-depth", "1", *TRAINED) for name in ("C2.1", "C2.2")),
         ),
     ),
@@ -227,20 +226,6 @@ CLAIMS = (
         premise="that a block adds to the stream without preference of sign; ReLU adds a positive mean L times",
     ),
     Claim(
-        id="S3a",
-        kind=Kind.AS_STATED,
-        source="Zheng et al. 2026, condition B.2",
-        statement="k = 3 obeys the rule of k = 2: weights, updates and their products after one step, and, as at k = "
-        "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
-        printed='"extending residual blocks from two layers to a general fixed depth k >= 2 does not change the '
-        'algorithmic realization of the muP principle" (appendix B.2.2)',
-        hypotheses=f"linear nets; products of all nine optimizers, {NETS}; orders {update_orders.NETS}",
-        checks=(
-            *_conditions((*PRODUCTS, "C2.3"), "--block-depth", "3", times=10),
-            *update_orders.all_orders(2, 3),
-        ),
-    ),
-    Claim(
         id="S4",
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.3",
@@ -250,7 +235,7 @@ CLAIMS = (
         'with biases of order Theta(1)" (condition B.3)',
         hypotheses="its second-order products are not checked. Linear nets of k = 2, biases of variance 1; one step of "
         f"SGD and of AdamW, Lion and Sophia, of which norms are identities, {NETS}",
-        checks=_conditions(PRODUCTS, "--biases", times=6, normalised=("adamw", "lion", "sophia")),
+        checks=conditions(PRODUCTS, "--biases", times=6, normalised=("adamw", "lion", "sophia")),
     ),
     Claim(
         id="S6",
@@ -262,6 +247,6 @@ CLAIMS = (
         hypotheses="F.2 of gradient descent on one sample, whose update of rank one reads the feature it is made of. "
         "Checked beyond that, where gradients have ranks above one: linear nets of k = 2, one step of all nine "
         f"optimizers, {NETS}",
-        checks=_conditions(("F.1", "F.2"), times=6),
+        checks=conditions(("F.1", "F.2"), times=6),
     ),
 )

@@ -13,7 +13,7 @@ from meanfield.optimizers import optimizer_of_role
 from meanfield.parameterizations import BIASES, OPTIMIZERS, WEIGHTS, hyperparameter_table
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF, LadderSlope, labelled, ladder_slope, ladder_values
+from meanfield.verification.series import OFF, LadderSlope, labelled, ladder_slope, ladder_values
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS
 

@@ -5,13 +5,12 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF
+from meanfield.verification.series import OFF
 from meanfield.verification.verdicts import Deviation
-from meanfield.verification.zheng_2026 import table_cells, update_orders
+from meanfield.verification.zheng_2026 import table_cells
 from meanfield.verification.zheng_2026.coordinate_checks import (
     NETS,
     OF_MANY_LAYERS,
-    OF_ONE_LAYER,
     flatness,
     judge_other_tables,
 )
@@ -19,23 +18,8 @@ from meanfield.verification.zheng_2026.coordinate_checks import (
 # The optimizer in which second-order terms were seen to settle within ten steps.
 SETTLED = "muon"
 
-# The judges of takeaway 1, on `sims.update_orders`, and of takeaway 2, on `sims.table_cells`.
-ORDERS, CELLS = Judges(), Judges()
-
-
-@ORDERS.decide
-def judge_second_order(dataset: xr.Dataset) -> Contest:
-    """After {step} steps of {optimizer} on blocks of k >= 2 layers, terms of second order keep their size in depth
-    under the k >= 2 table, and fall as its root or faster under the k = 1 table; rival: they keep it under both;
-    measured: straight-line slopes in L of the part of h_L's change that takes two weight updates in one block."""
-    step = int(dataset["step"].values[-1])
-    kept, falling = (update_orders.order_slope(dataset, SETTLED, table, "depth", step, 2) for table in ("many", "one"))
-    stderr, granted = [kept.plain_stderr, falling.plain_stderr], [update_orders.FINITE, 0.0]
-    claim = Deviation([kept.plain, max(falling.plain + 0.5, 0.0)], stderr, granted)
-    rival = Deviation(falling.plain, falling.plain_stderr, update_orders.FINITE)
-    slopes = [f"{law.plain:+.2f} +- {law.plain_stderr:.2f}" for law in (kept, falling)]
-    shown = f"slopes {slopes[0]} (claimed 0) and {slopes[1]} (claimed -0.5 or less)"
-    return Contest(claim, rival, comparisons=2, apart=[0.0, 0.5]).saying(shown, step=step, optimizer=SETTLED)
+# The judges of takeaway 2, on `sims.table_cells`.
+CELLS = Judges()
 
 
 def _depth_cells(dataset: xr.Dataset, *names: str) -> list[table_cells.Cell]:
@@ -89,25 +73,6 @@ CLAIMS = (
         hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
         f"the depth already before training, as outputs of ReLU have a mean (S2b). Ten steps, {NETS}",
         checks=(_other_table("--activation", "relu"),),
-    ),
-    Claim(
-        id="S5c",
-        kind=Kind.AS_STATED,
-        source="Zheng et al. 2026, takeaway 1",
-        statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1; at k = 2 second-order terms of Muon "
-        "keep their size over ten steps under 1/L and not under 1/sqrt(L) (at the first step they fall under either: "
-        "S9)",
-        printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
-        'requires the stricter CompleteP-style scaling" (takeaway 1)',
-        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {NETS} (Lion and SOAP: 4 .. 64; SOAP with an "
-        "epsilon of 0.002, S5a). Second "
-        "order: Muon without momentum, k = 2, ten steps on two samples and one output, 4 .. 32 blocks; under "
-        "1/sqrt(L) it falls as about L^(-0.8), faster than the L^(-1/2) of norms, as the first step's overlaps (S9) "
-        "still show",
-        checks=(
-            *OF_ONE_LAYER,
-            Check("update_orders", judge_second_order, ("--optimizers", SETTLED)),
-        ),
     ),
     Claim(
         id="S5d",

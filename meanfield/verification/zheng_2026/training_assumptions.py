@@ -10,7 +10,7 @@ from meanfield.common.arrays import Array
 from meanfield.common.validation import takes
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope
+from meanfield.verification.series import OFF, LadderRow, against_conditions, ladder_slope
 from meanfield.verification.verdicts import Finding
 
 # What each assumption says is of order one, and in words.

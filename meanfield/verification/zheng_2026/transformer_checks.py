@@ -10,7 +10,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, Kind, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
-from meanfield.verification.ladder_slopes import OFF, LadderRow, LadderSlope, against_conditions
+from meanfield.verification.series import OFF, LadderRow, LadderSlope, against_conditions
 from meanfield.verification.verdicts import Deviation, Finding, Verdict
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, TITLES, Watched, slope
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.ladder_slopes import OFF, LadderRow, against_conditions, ladder_slope, ladder_values
+from meanfield.verification.series import OFF, LadderRow, against_conditions, ladder_slope, ladder_values
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, NETS, flatness
 
 # Optimizers that step every element by itself, of which the paper assumes it.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from meanfield.nets import BlockNet
+from meanfield.common import require_choice, require_positive
+from meanfield.nets import ROLES, BlockNet
+from meanfield.optimizers import optimizer_of_role
+from meanfield.parameterizations import transfer_hyperparameters
 
 BASE_WIDTH, BASE_DEPTH = 64, 2
 INPUT_WIDTH = 16
@@ -81,8 +83,6 @@ def hyperparameters(
         own: base values of single roles in place of these. Decays keep their share of a step unless given as well.
         soap_epsilon: SOAP's in the base model; it scales as the root of Shampoo's.
     """
-    from meanfield.optimizers import optimizer_of_role
-
     of_roles = {role: optimizer_of_role(optimizer, role) for role in (*BASE_SCALES, *(BIAS_OF if biases else ()))}
     given = _by_role(own or {}, list(of_roles))
     chosen = rates if rate is None else dict.fromkeys(rates, rate)
@@ -92,8 +92,6 @@ def hyperparameters(
 
 def _by_role(own: Mapping[Cell, float], roles: Sequence[str]) -> Values:
     """The base values given for every role; refuses roles and cells that nets of blocks do not have."""
-    from meanfield.common import require_choice
-
     for role, name in own:
         require_choice(f"the role of --base {role}.{name}", role, roles)
         if name == "block_multiplier" and role in BIAS_OF:
@@ -120,8 +118,6 @@ def _resolved(
     role: str, optimizer: str, table: str, width: int, depth: int, base: Mapping[str, float], soap_epsilon: float
 ) -> dict[str, float]:
     """One role's, by a table of the paper, or as in the base model."""
-    from meanfield.parameterizations import transfer_hyperparameters
-
     shared: dict[str, Any] = {"width": width, "depth": depth, "base_width": BASE_WIDTH, "base_depth": BASE_DEPTH}
     shared |= {"block_depth": 1 if table == "one" else 2, "roles": (role,)}
     shared |= {"parameterization": "standard" if table == "standard" else "spectral"}
@@ -151,8 +147,6 @@ def given_soap_epsilon(given: float | None, optimizers: Iterable[str]) -> dict[s
     Raises:
         ValueError: one that is given and not positive, or where no optimizer is SOAP.
     """
-    from meanfield.common import require_positive
-
     if not any("soap" in optimizer.split("-") for optimizer in optimizers):
         if given is not None:
             raise ValueError(f"--soap-epsilon {given:g} is SOAP's alone; give soap as an optimizer, or leave it out")
@@ -163,8 +157,6 @@ def given_soap_epsilon(given: float | None, optimizers: Iterable[str]) -> dict[s
 
 def own_values(given: Iterable[str]) -> dict[Cell, float]:
     """(role, hyperparameter) -> its own base value, of words ROLE.NAME=VALUE."""
-    from meanfield.common import require_positive
-
     values: dict[Cell, float] = {}
     for word in given:
         try:
@@ -183,8 +175,6 @@ def own_values(given: Iterable[str]) -> dict[Cell, float]:
 
 def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int, **options: Any) -> BlockNet:
     """The net whose multipliers and variances these hyperparameters give."""
-    from meanfield.nets import ROLES, BlockNet
-
     multipliers, variances = (
         tuple(by_role[role][name] for role in ROLES) for name in ("block_multiplier", "initial_variance")
     )

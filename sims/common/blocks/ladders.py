@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import xarray as xr
+
+from meanfield.common import MOST_LAYERS, require_choice, require_count
+from meanfield.execution import Run
+from meanfield.nets import Net
+from meanfield.optimizers import require_optimizer
+from meanfield.parameterizations import OPTIMIZERS
+from meanfield.simulation import TrainedStreams
 from sims.common.blocks.base_values import Values, block_net, hyperparameters
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from meanfield.execution import Run
-    from meanfield.nets import Net
-    from sims.common.results import Results
+from sims.common.command import Option, ladder
+from sims.common.results import Results
 
 # Tables for blocks of k >= 2 layers (condition 3.1), of one layer (condition B.1), and none: nothing scales.
 TABLES = {"many": "k >= 2 table", "one": "k = 1 table", "standard": "standard"}
@@ -27,51 +31,89 @@ SMOKE: dict[str, Any] = {"widths": [16, 32, 64], "depths": [2, 4, 8], "width": 3
 DEFAULT: dict[str, Any] = {"widths": [64, 96, 128, 192, 512], "depths": [2, 4, 10, 12, 32], "width": 128, "depth": 4}
 PAPER = DEFAULT | {"widths": [64, 128, 256, 512, 1024], "depths": [2, 4, 8, 16, 32, 64], "optimizers": ["all"]}
 
-# Options of `add_batch_options`, and of `add_net_options`.
+# Options of batches, and of nets that need not be linear.
 BATCH = ("samples", "outputs")
 NETS = (*BATCH, "activation")
 # Options that count something.
 COUNTS = ("samples", "outputs", "tokens", "steps")
 
+# Of both ladders, and of who trains on them.
+LADDER_OPTIONS = (
+    Option(
+        "optimizers",
+        "default: see the preset; all for all nine; a hybrid such as muon-adamw has hidden matrices stepped by the "
+        "first, all else by the second",
+        metavar="NAME",
+        many="+",
+        group="nets",
+    ),
+    Option("widths", "widths of the ladder in width, three or more", int, metavar="N", many="+", group="nets"),
+    Option(
+        "depths", "numbers of blocks of the ladder in depth, three or more", int, metavar="L", many="+", group="nets"
+    ),
+    Option("width", "width of the ladder in depth (default: see the preset)", int, group="nets"),
+    Option("depth", "blocks of the ladder in width (default: see the preset)", int, group="nets"),
+)
+# The same of simulations whose blocks have linear or ReLU layers, as many as one likes.
+BLOCK_OPTIONS = (
+    *LADDER_OPTIONS,
+    Option("block_depth", "transformations of a block", int, 2, metavar="K", group="nets"),
+    Option("rate", "base learning rate (default: one that moves the base model by about a tenth)", float, group="nets"),
+)
+# Of simulations whose nets need not be the linear ones of the paper's derivations.
+ACTIVATION = Option(
+    "activation",
+    "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)",
+    default="linear",
+    group="nets and batches",
+)
+# Of simulations that train.
+PRECISION = Option(
+    "precision",
+    "of weights and passes: float32 (default; SSO in float64), as in practice, or float64",
+    default="float32",
+    choices=("float32", "float64"),
+    group="training",
+)
+
+
+def batch_options(samples: int = 8, outputs: int = 4) -> tuple[Option, ...]:
+    """Options of batches, whose gradients are of a rank above one by default."""
+    words, group = "outputs, for as many classes; one: for labels +-1", "nets and batches"
+    return (
+        Option("samples", "samples of the batch", int, samples, metavar="B", group=group),
+        Option("outputs", words, int, outputs, metavar="M", group=group),
+    )
+
 
 def add_ladder_options(parser: argparse.ArgumentParser) -> Callable[..., Any]:
-    """Options of both ladders, and of who trains on them; returns how to add to their group."""
-    add = parser.add_argument_group("nets").add_argument
-    hybrids = "a hybrid such as muon-adamw has hidden matrices stepped by the first, all else by the second"
-    add("--optimizers", nargs="+", metavar="NAME", help=f"default: see the preset; all for all nine; {hybrids}")
-    add("--widths", type=int, nargs="+", metavar="N", help="widths of the ladder in width, three or more")
-    add("--depths", type=int, nargs="+", metavar="L", help="numbers of blocks of the ladder in depth, three or more")
-    add("--width", type=int, help="width of the ladder in depth (default: see the preset)")
-    add("--depth", type=int, help="blocks of the ladder in width (default: see the preset)")
-    return add
+    """`LADDER_OPTIONS`; returns how to add to their group."""
+    return _added(parser, LADDER_OPTIONS)
 
 
 def add_block_options(parser: argparse.ArgumentParser) -> None:
-    """The same of simulations whose blocks have linear or ReLU layers, as many as one likes."""
-    add = add_ladder_options(parser)
-    add("--block-depth", type=int, default=2, metavar="K", help="transformations of a block (default: 2)")
-    add("--rate", type=float, help="base learning rate (default: one that moves the base model by about a tenth)")
+    _added(parser, BLOCK_OPTIONS)
 
 
 def add_batch_options(parser: argparse.ArgumentParser, samples: int = 8, outputs: int = 4) -> Callable[..., Any]:
-    """Options of batches, whose gradients are of a rank above one by default; returns how to add to their group."""
-    add = parser.add_argument_group("nets and batches").add_argument
-    add("--samples", type=int, default=samples, metavar="B", help=f"samples of the batch (default: {samples})")
-    words = f"outputs, for as many classes; one: for labels +-1 (default: {outputs})"
-    add("--outputs", type=int, default=outputs, metavar="M", help=words)
-    return add
+    """`batch_options`; returns how to add to their group."""
+    return _added(parser, batch_options(samples, outputs))
 
 
 def add_net_options(parser: argparse.ArgumentParser) -> None:
-    """The same of simulations whose nets need not be the linear ones of the paper's derivations."""
-    relu = "linear (default) or relu behind every matrix (Zheng et al. 2026, eq. 28)"
-    add_batch_options(parser)("--activation", default="linear", help=relu)
+    _added(parser, (*batch_options(), ACTIVATION))
 
 
 def add_precision_option(add: Callable[..., Any]) -> None:
-    """Of simulations that train."""
-    words = "of weights and passes: float32 (default; SSO in float64), as in practice, or float64"
-    add("--precision", choices=("float32", "float64"), default="float32", help=words)
+    add(PRECISION.written, choices=PRECISION.choices, default=PRECISION.default, help=PRECISION.words)
+
+
+def _added(parser: argparse.ArgumentParser, options: Sequence[Option]) -> Callable[..., Any]:
+    """For simulations that are no studies yet."""
+    group = parser.add_argument_group(options[0].group)
+    for option in options:
+        option.add_to(group)
+    return group.add_argument
 
 
 def training_precision(options: argparse.Namespace, optimizer: str) -> str:
@@ -98,8 +140,6 @@ def _has_sso(optimizer: str) -> bool:
 
 def planned_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     """What all numbers of a run on nets of blocks depend on: `checked_ladders`, the block depth and the rate."""
-    from meanfield.common import require_count
-
     require_count("--block-depth", options.block_depth)
     if options.rate is not None and not 0 < options.rate < float("inf"):
         raise ValueError(f"--rate {options.rate} must be positive and finite: it is a learning rate")
@@ -111,11 +151,6 @@ def checked_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
 
     Refuses ladders too short for a slope with a correction, and names that no table has.
     """
-    from meanfield.common import MOST_LAYERS, require_count
-    from meanfield.optimizers import require_optimizer
-    from meanfield.parameterizations import OPTIMIZERS
-    from sims.common.datasets import ladder
-
     for name, most in (("widths", None), ("depths", MOST_LAYERS)):
         sizes = ladder(f"--{name}", getattr(options, name), 3, "a slope with its correction", maximum=most)
         setattr(options, name, sizes)
@@ -133,8 +168,6 @@ def checked_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
 
 def checked_tables(options: argparse.Namespace) -> None:
     """Tables are names of `TABLES`, each once."""
-    from meanfield.common import require_choice
-
     options.tables = list(dict.fromkeys(options.tables))
     for table in options.tables:
         require_choice("--tables", table, TABLES)
@@ -162,8 +195,6 @@ def run_under(
     **training: Any,
 ) -> Run:
     """A net that an optimizer trains under these hyperparameters."""
-    from meanfield.execution import Run
-
     own = {name: getattr(options, name) for name in NETS if hasattr(options, name)}
     own["biases"] = "hidden_bias" in given
     net = block_net(given, width, depth, block_depth=options.block_depth, **own)
@@ -174,10 +205,6 @@ def run_under(
 
 def require_rate(options: argparse.Namespace) -> None:
     """Refuse a --rate under which the smallest nets leave the range of floats within two steps."""
-    import numpy as np
-
-    from meanfield.simulation import TrainedStreams
-
     if options.rate is None:
         return
     table = "one" if options.block_depth == 1 else "many"
@@ -209,9 +236,6 @@ def measure_ladders(
         axes_of: direction of a ladder -> the names on each axis.
         read: (what a run has measured, its net) -> the variables that are kept, which are the same for all runs.
     """
-    import numpy as np
-    import xarray as xr
-
     axes = {along: axes_of(along) for along in DIRECTIONS}
     runs = {
         along: [run_of(*at, *size) for at in product(*axes[along].values()) for size in rungs(options, along)]
@@ -235,8 +259,6 @@ def measure_ladders(
 
 def at_places(measured: xr.Dataset, net: Net) -> xr.Dataset:
     """The stream below all blocks, after half of them and after all, and the roles by name."""
-    import xarray as xr
-
     above = len(net.units) - 1
     places = {"input": 0, "middle": (above + 1) // 2, "last": above}
     streams = {}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meanfield.verification.catalogue import CLAIMS
+from sims.claims.catalogue import CLAIMS
 from tests.sims.claim_controls.changes import ERROR, many_draws
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, WATCHED
+from sims.claims.catalogue import CLAIMS
 from tests.sims.claim_controls.changes import ERROR, many_draws, off_by_a_power
 
 

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from meanfield.theory.laws.residual import log_path_sum_scale
-from meanfield.verification.zhang_2026.residual_nets import overlaps, slopes
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import transformer_checks
+from sims import residual_depth, residual_overlap
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, in_draws, power_law
 
@@ -136,14 +136,14 @@ def slopes_of_backbones(dataset, share):
 
 
 DRAWN = {
-    "residual slopes": ("residual_depth", blocks_of_finite_width, slopes.judge_theory),
-    "deviations of gates": ("residual_overlap", deviations_of_gates, overlaps.judge_deviation_law),
-    "overlaps of one unit": ("residual_overlap", overlaps_of_one_unit, overlaps.judge_one_unit),
-    "depths of branches": ("residual_depth", depths_of_branches, slopes.judge_block_depth),
-    "printed exponents": ("residual_depth", printed_exponents, slopes.judge_initialisation),
-    "path sums": ("residual_depth", path_sums, slopes.judge_path_sum),
-    "vanishing deviations": ("residual_overlap", vanishing_deviations, overlaps.judge_vanishing_deviation),
-    "excesses of overlaps": ("residual_overlap", excesses_of_overlaps, overlaps.judge_mean_law),
+    "residual slopes": ("residual_depth", blocks_of_finite_width, residual_depth.judge_theory),
+    "deviations of gates": ("residual_overlap", deviations_of_gates, residual_overlap.judge_deviation_law),
+    "overlaps of one unit": ("residual_overlap", overlaps_of_one_unit, residual_overlap.judge_one_unit),
+    "depths of branches": ("residual_depth", depths_of_branches, residual_depth.judge_block_depth),
+    "printed exponents": ("residual_depth", printed_exponents, residual_depth.judge_initialisation),
+    "path sums": ("residual_depth", path_sums, residual_depth.judge_path_sum),
+    "vanishing deviations": ("residual_overlap", vanishing_deviations, residual_overlap.judge_vanishing_deviation),
+    "excesses of overlaps": ("residual_overlap", excesses_of_overlaps, residual_overlap.judge_mean_law),
     "exponents": ("transformer_depth", exponents_of_transformers, partial(depth_exponents.judge_theory, norm="post")),
     "tangents": ("transformer_depth", tangents_of_transformers, tangent_propagation.judge_post_bounded),
     "growths": (
@@ -164,5 +164,5 @@ COMPUTED = {
         partial(slopes_of_transformers, norm="pre", granted=0.15),
         depth_exponents.judge_placement_limit,
     ),
-    "slopes of backbones": ("residual_depth", slopes_of_backbones, slopes.judge_effective_depth),
+    "slopes of backbones": ("residual_depth", slopes_of_backbones, residual_depth.judge_effective_depth),
 }

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import spectral_products, takeaways, training_assumptions
+from meanfield.verification.zheng_2026 import spectral_products, training_assumptions
+from sims import update_orders
 from tests.verification.grants.made import in_draws
 
 
@@ -15,7 +16,7 @@ def test_nothing_is_granted_to_second_orders_that_fall_as_a_root(exponent, refut
     dataset = smoke_runs["update_orders-optimizers-muon"]
     for table, power in (("many", 0.0), ("one", exponent)):
         dataset = in_draws(dataset, "order_norm_by_depth", "depth", power, table=table)
-    assert (takeaways.judge_second_order(dataset).verdict is Verdict.REFUTED) == refuted
+    assert (update_orders.judge_second_order(dataset).verdict is Verdict.REFUTED) == refuted
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.nets.families.mlp import MLP
-from meanfield.verification import drawn_slopes
+from meanfield.verification import series
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import scale_law, shown
 from meanfield.verification.judges import (
     Contest,
     Judges,
@@ -21,7 +20,8 @@ from meanfield.verification.judges import (
     slope_contest,
 )
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Deviation, effective_draws
+from meanfield.verification.series import effective_draws, scale_law, shown_laws
+from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zhang_2026.plain_nets.many_channels import one_site_ratios
 
 # Cases of `sims.batch_size` by which single claims are judged.
@@ -69,7 +69,7 @@ def theory_slope(dataset: xr.Dataset, case: str) -> float:
     at = _drawn_tail(dataset, case, "label_term")
     if at.sizes["batch"] < 2:
         return float("nan")
-    return drawn_slopes.theory_slope(at, "batch", "label_term", np.log(at["label_term_mean_field"].values)) / -2
+    return series.theory_slope(at, "batch", "label_term", np.log(at["label_term_mean_field"].values)) / -2
 
 
 @JUDGES.decide
@@ -141,7 +141,7 @@ def judge_square_root(dataset: xr.Dataset) -> Contest:
 
 
 def _shown(law: PowerLaw | None) -> str:
-    return shown(law) if law else "-"
+    return shown_laws(law) if law else "-"
 
 
 @JUDGES.decide

@@ -8,8 +8,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import scale_law
 from meanfield.verification.judges import Contest, Judges, contest
+from meanfield.verification.series import scale_law
 from meanfield.verification.verdicts import Deviation
 
 # Exponents in depth that differ by less are the same.

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import joined, span
-from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, lower
+from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, joined, lower
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE
+from meanfield.verification.series import span
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
 

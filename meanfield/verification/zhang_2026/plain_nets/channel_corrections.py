@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.judges import Contest, Judges, contest
-from meanfield.verification.verdicts import Deviation, Finding, effective_draws, largest_share
+from meanfield.verification.series import effective_draws, largest_share
+from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import CHANNEL_FINDINGS, CHANNEL_JUDGES
 
 CORRECTION = "finite_channel_correction"

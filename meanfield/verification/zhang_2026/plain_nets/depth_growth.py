@@ -16,9 +16,9 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.comparison import ROUNDING
-from meanfield.verification.drawn_slopes import shown
 from meanfield.verification.judges import Contest, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import shown_laws
 from meanfield.verification.verdicts import Bands, Deviation, Finding
 from meanfield.verification.zhang_2026.plain_nets.growth.exponents import (
     SCALE,
@@ -131,7 +131,7 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
     claim = Deviation(LAWS["output_term"].beyond(output.exponent - added[0]), output.stderr, abs(added[0]))
     apart = output.exponent - added[0] - label.exponent + added[1]
     rival = Deviation(apart, np.hypot(output.stderr, label.stderr), abs(added[0]))
-    words = f"exponents: output {shown(output)}, label {shown(label)}; A/B = {ratio:.3g} at the last layer"
+    words = f"exponents: output {shown_laws(output)}, label {shown_laws(label)}; A/B = {ratio:.3g} at the last layer"
     made = Contest(claim, rival, apart=label.exponent - added[1] - 2.0)
     return made.carried_by(deepest, *terms).shared_in(deepest, *terms).saying(words)
 
@@ -146,7 +146,7 @@ def judge_label_scale(dataset: xr.Dataset) -> Contest:
     left = np.log1p([float(limit_allowance(dataset.sel(depth=depth))[depth - 1]) for depth in depths])
     slack = float(abs(left[-1] - left[0]) / 2 / np.log(depths[-1] / depths[0]))
     made = slope_contest(law, claimed=claimed, rival=PAPERS_EXPONENT, allowance=slack)
-    return carried(made, dataset, "label_term").saying(f"slope {shown(law)}", claimed=claimed)
+    return carried(made, dataset, "label_term").saying(f"slope {shown_laws(law)}", claimed=claimed)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from meanfield.nets.families.mlp import MLP
 from meanfield.theory.laws.plain import single_site_overlap
 from meanfield.theory.prediction import predict
 from meanfield.verification.claims import Claim, Kind, checks, of_rival
-from meanfield.verification.drawn_slopes import span
 from meanfield.verification.judges import Judges, Ruling, between, computed
 from meanfield.verification.published import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, judged_slopes
+from meanfield.verification.series import span
 from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge
 from meanfield.verification.zhang_2026.plain_nets import depth_growth, stencil_slopes
 from meanfield.verification.zhang_2026.plain_nets.channel_corrections import (

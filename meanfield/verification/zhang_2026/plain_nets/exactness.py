@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from meanfield.common.validation import takes
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.judges import Contest, Judges, Ruling, contest
-from meanfield.verification.needed_draws import UNCONVERGED, draws_to_converge, needing
-from meanfield.verification.verdicts import CONVERGED_SHARE, Verdict, effective_draws, largest_share
+from meanfield.verification.power import UNCONVERGED, draws_to_converge, needing
+from meanfield.verification.series import effective_draws, largest_share
+from meanfield.verification.verdicts import CONVERGED_SHARE, Verdict
 
 OVERLAP_SPREAD = "overlap_energy_relative_spread"
 LABEL_SPREAD = "label_term_relative_spread"

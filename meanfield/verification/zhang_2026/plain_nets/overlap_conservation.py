@@ -4,9 +4,9 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.claims import Claim, Kind, checks, of_rival
-from meanfield.verification.drawn_slopes import drawn_law, shown
 from meanfield.verification.judges import Contest, Judges, Ruling, between, slope_contest
-from meanfield.verification.verdicts import Deviation, Verdict, effective_draws
+from meanfield.verification.series import drawn_law, effective_draws, shown_laws
+from meanfield.verification.verdicts import Deviation, Verdict
 
 # Standard errors below this are rounding: the overlap is the same in every draw.
 ROUNDING = 1e-12
@@ -64,7 +64,7 @@ def judge_added_variance(dataset: xr.Dataset) -> Contest:
     columns = columns.rename(overlap_variance_stderr_by_width=f"{name}_stderr")
     pairs = (columns.sel(pair=pair) for pair in dataset["pair"].values)
     laws = [drawn_law(at, "width_above", name) for at in pairs if np.all(at[name].values > ROUNDING)]
-    words, draws = f"slopes in C by pair: {shown(*laws)}", dataset.attrs["draws_given"]
+    words, draws = f"slopes in C by pair: {shown_laws(*laws)}", dataset.attrs["draws_given"]
     return slope_contest(*laws, claimed=-1.0, rival=-0.5, draws=draws, effective=draws, shown=words)
 
 

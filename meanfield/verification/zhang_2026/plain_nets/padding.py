@@ -8,8 +8,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, only_above, slope_contest
+from meanfield.verification.series import shown_laws, span
 from meanfield.verification.verdicts import Deviation, Verdict
 
 LABEL_SCALE = "label_learning_rate_scale"
@@ -138,8 +138,8 @@ def judge_exponent(dataset: xr.Dataset) -> Contest:
 
 def _slopes_in_words(lines: list[xr.Dataset]) -> str:
     return ", ".join(
-        f"{shown(ratio_slope(at))} on {at['grid'].item()} sites (boundary {float(at['boundary_fraction']):.2g}, mean "
-        f"field {theory_ratio_slope(at):.3f})"
+        f"{shown_laws(ratio_slope(at))} on {at['grid'].item()} sites (boundary {float(at['boundary_fraction']):.2g}, "
+        f"mean field {theory_ratio_slope(at):.3f})"
         for at in lines
     )
 

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.common.validation import takes
-from meanfield.verification.drawn_slopes import drawn_law, theory_slope
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import drawn_law, theory_slope
 from meanfield.verification.verdicts import Deviation
 from meanfield.verification.zhang_2026.plain_nets.channel_corrections import gram_term
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import CHANNEL_FINDINGS

@@ -15,9 +15,9 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
 from meanfield.verification.claims import Check, Claim, Kind, checks
-from meanfield.verification.drawn_slopes import shown, span
 from meanfield.verification.judges import Contest, Judges, Ruling, lower, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import shown_laws, span
 from meanfield.verification.verdicts import Bands, Finding, Shares, Verdict
 
 JUDGES = Judges()
@@ -119,7 +119,7 @@ def slope_ruling(
     law, claimed = tuned_slope(at), slope(at)
     seeds, effective = int(at["located"].max()), freedom(at) + 1
     made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, draws=seeds, effective=effective)
-    return made.saying(f"slope {shown(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
+    return made.saying(f"slope {shown_laws(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
 
 
 @JUDGES.decide_each(*({"family": family} for family in RIVALS))
@@ -148,7 +148,7 @@ def judge_placement(dataset: xr.Dataset) -> Contest | Ruling:
     pre, post = map(tuned_slope, at)
     apart, stderr = pre.exponent - post.exponent, float(np.hypot(pre.stderr, post.stderr))
     seeds, effective = min(int(net["located"].max()) for net in at), min(map(freedom, at)) + 1
-    words = f"slopes {shown(pre, post)} over depths {span(at[0]['depth'])}: {apart:+.3f} +- {stderr:.3f}"
+    words = f"slopes {shown_laws(pre, post)} over depths {span(at[0]['depth'])}: {apart:+.3f} +- {stderr:.3f}"
     counts = {"draws": seeds, "effective": effective}
     return lower(abs(apart) - EFFECT * abs(post.exponent), stderr, unit="in the difference", shown=words, **counts)
 

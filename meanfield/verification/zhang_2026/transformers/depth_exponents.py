@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, exponents, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
 from meanfield.verification.published import PAPERS_EXPONENT
+from meanfield.verification.series import drawn_law, exponents_of, span, theory_slope
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
 from meanfield.verification.zhang_2026.training import tuned_rates
 
@@ -156,7 +156,7 @@ def _drawn(nets: list[xr.Dataset]) -> tuple[Array, Array, Array]:
     That is what is linear in 1/n: as much as from half the width to the width.
     """
     (slope, stderr), (narrow, _) = (
-        exponents(*(_even_slope(at_width(at, which)) for at in nets)) for which in ("", "narrow_")
+        exponents_of(*(_even_slope(at_width(at, which)) for at in nets)) for which in ("", "narrow_")
     )
     return slope, stderr, np.abs(slope - narrow)
 

@@ -13,8 +13,8 @@ import xarray as xr
 from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
 from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.drawn_slopes import drawn_law, exponents, shown
 from meanfield.verification.judges import Contest, contest
+from meanfield.verification.series import drawn_law, exponents_of, shown_laws
 from meanfield.verification.verdicts import Deviation, Finding
 from meanfield.verification.zhang_2026.transformers.depth_exponents import JUDGES, MORE, by_attention, has_mean_field
 
@@ -57,7 +57,7 @@ def judge_fluctuations(dataset: xr.Dataset) -> Contest:
     eq. 44; measured: slopes in n of the standard deviation, mean over nets, for both directions."""
     at = dataset.sel(wide_layer=SHALLOW)
     laws = {name: _mean_law(at.sel(direction=name), SPREAD) for name in map(str, at["direction"].values)}
-    words = ", ".join(f"{shown(law)} ({name})" for name, law in laws.items())
+    words = ", ".join(f"{shown_laws(law)} ({name})" for name, law in laws.items())
     return _vanishing(at, list(laws.values()), f"slopes {words}")
 
 
@@ -71,12 +71,12 @@ def judge_one_for_all(dataset: xr.Dataset) -> Contest:
     shared, other = (float(rho.sel(direction=direction).mean()) for direction in ("shared", "difference"))
     law = _mean_law(at.assign({REMAINDER: abs(at[REMAINDER])}), REMAINDER)
     words = f"rho {shared:.3g} where tokens share, {other:.3g} where they sum to zero, mean over nets"
-    return _vanishing(at, [law], f"slope of half the difference {shown(law)}; {words}")
+    return _vanishing(at, [law], f"slope of half the difference {shown_laws(law)}; {words}")
 
 
 def _vanishing(at: xr.Dataset, laws: list[PowerLaw], words: str) -> Contest:
     """Slopes in the width against -1/2 or below, and against 0."""
-    slope, stderr = exponents(*laws)
+    slope, stderr = exponents_of(*laws)
     made = Contest(Deviation(np.maximum(slope + 0.5, 0.0), stderr), Deviation(slope, stderr), apart=0.5)
     return _of_draws(made, at).saying(words, layer=SHALLOW)
 
@@ -99,7 +99,9 @@ def _growth(at: xr.Dataset, ends: list[int]) -> tuple[Array, Array]:
 def _mean_law(at: xr.Dataset, name: str) -> PowerLaw:
     """Power of the width that a quantity goes as: the mean over nets, which are drawn independently."""
     nets = at.stack(net=("norm", "attention_scale"))
-    slopes, errors = exponents(*(drawn_law(nets.isel(net=place), "width", name) for place in range(nets.sizes["net"])))
+    slopes, errors = exponents_of(
+        *(drawn_law(nets.isel(net=place), "width", name) for place in range(nets.sizes["net"]))
+    )
     return PowerLaw(float(slopes.mean()), float(np.sqrt(np.square(errors).sum()) / len(errors)), float("nan"))
 
 

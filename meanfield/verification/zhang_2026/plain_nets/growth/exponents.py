@@ -17,7 +17,7 @@ from meanfield.common.estimates import PowerLaw, log_slope
 from meanfield.common.validation import PremiseWarning
 from meanfield.nets import ConvNet
 from meanfield.theory import learning_rate_exponent, predict
-from meanfield.verification.drawn_slopes import drawn_law, theory_slope
+from meanfield.verification.series import drawn_law, theory_slope
 from meanfield.verification.zhang_2026.plain_nets.many_channels import LABEL_SCALE, best
 
 # No law: of means that few draws have left below 0.

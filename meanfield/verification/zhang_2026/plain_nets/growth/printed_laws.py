@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification.claims import Check, Claim, JudgeOfRun, Kind, checks
-from meanfield.verification.drawn_slopes import shown, span, theory_slope
 from meanfield.verification.judges import Contest, Judges, Ruling, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.verdicts import Verdict, effective_draws
+from meanfield.verification.series import effective_draws, shown_laws, span, theory_slope
+from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.growth.exponents import (
     DEEP,
     SCALE,
@@ -73,7 +73,7 @@ def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
     other, exponent = ("L^-1", -1.0) if name == SCALE else ("l^2", 2.0)
     made = slope_contest(drawn.law, claimed=drawn.theory, rival=exponent, allowance=drawn.granted)
     words = {"title": title(name), "claimed": drawn.theory, "where": where(dataset, name), "other": other}
-    return _drawn(made, dataset, name).saying(f"exponent {shown(drawn.law)}", **words)
+    return _drawn(made, dataset, name).saying(f"exponent {shown_laws(drawn.law)}", **words)
 
 
 @JUDGES.decide
@@ -95,7 +95,7 @@ def judge_exponent(dataset: xr.Dataset, name: str) -> Contest:
         "other": ", ".join(rivals),
         "source": printed.source,
     }
-    return _drawn(made, dataset, name).saying(f"exponent {shown(drawn.law)}{of_finite}", **words)
+    return _drawn(made, dataset, name).saying(f"exponent {shown_laws(drawn.law)}{of_finite}", **words)
 
 
 def _theory_of_rival(dataset: xr.Dataset, name: str) -> tuple[str, float] | None:

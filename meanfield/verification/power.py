@@ -75,23 +75,23 @@ class Distances:
 
     def undecided(
         self, comparisons: tuple[float, float], effective: float, made: float, share: float, *, gaussian: bool
-    ) -> list[str]:
-        """Why neither, and how many draws would decide, here and with claim and rival exchanged.
+    ) -> tuple[list[str], float | None]:
+        """Why neither, here and with claim and rival exchanged; and how many draws would decide, if that is known.
 
         ``comparisons`` of the claim and of its rival share the budget, ``effective`` of ``made`` draws carry the means,
         and one draw makes a ``share``. What lies within an allowance no draws exclude. Where neither claim nor rival
         fits, none decide between the two, and what is measured stands in their place.
         """
         if share > CONVERGED_SHARE:
-            return 2 * [unconverged(share, made)]
+            return 2 * [unconverged(share, made)], announced(draws_to_converge(share, made))
         off, count = (self.claim, comparisons[0]) if self.doubted else (self.rival, comparisons[1])
         needed = made * times_more(off, count, effective, gaussian=gaussian)
         why = self._why + deciding(needed, made, "refute {claim}" if self.doubted else "decide if {claim} holds")
         if not self.doubted and off.worst <= 0 and max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND:
-            why = "; {rival} lies within the allowance, where no draws decide"
+            why, needed = "; {rival} lies within the allowance, where no draws decide", np.inf
         names = {"claim": "what is claimed", "rival": "the rival"}
         other = dict(zip(names, reversed(names.values()), strict=True))
-        return [self.band + why.format(**names), self.exchanged.band + why.format(**other)]
+        return [self.band + why.format(**names), self.exchanged.band + why.format(**other)], announced(needed)
 
     @property
     def _why(self) -> str:
@@ -145,9 +145,14 @@ def draws_to_converge(share: float, made: float) -> float:
     return float(np.exp(root**2))
 
 
+def announced(needed: float) -> float | None:
+    """A number of draws as evidence announces it, to two digits; None where no number would do."""
+    return float(f"{needed:.2g}") if np.isfinite(needed) else None
+
+
 def needing(needed: float, made: float) -> str:
     """What the evidence says of the draws that would decide."""
-    return f"; about {float(f'{needed:.2g}'):,.0f} needed ({made:,.0f} made)"
+    return f"; about {announced(needed):,.0f} needed ({made:,.0f} made)"
 
 
 def deciding(needed: float, made: float, what: str) -> str:

@@ -1,0 +1,58 @@
+"""What is stored says what it is."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import sims
+from sims import simulation
+from sims.common.datasets import Variable, described, over, words_of
+from sims.common.experiment import Experiment
+from sims.common.study import Study
+
+# Studies of which some variables have no words yet.
+WORDLESS = {name for name in sims.NAMES if isinstance(simulation(name), Experiment)}
+STUDIES = [name for name in sims.NAMES if isinstance(simulation(name), Study) and name not in WORDLESS]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_variable_that_is_stored_has_words(name, smoke_run):
+    dataset = smoke_run(name)
+    assert [str(variable) for variable in dataset.variables if not dataset[variable].attrs.get("long_name")] == []
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_variable_is_declared_that_is_not_stored(name, smoke_run):
+    stored = set(smoke_run(name).variables)
+    assert [variable.name for variable in simulation(name).variables if variable.name not in stored] == []
+
+
+def test_words_are_declared_or_the_registry_s_or_made_of_both():
+    declared = {"far_slope": Variable("far_slope", "slope far up", source="section 3")}
+    assert words_of("far_slope", declared) == {"long_name": "slope far up", "units": "1", "source": "section 3"}
+    assert words_of("label_term")["long_name"] == "label term"
+    assert words_of("far_slope_stderr", declared)["long_name"] == "slope far up: standard error over draws"
+    assert words_of("label_term_stderr_mean_field")["long_name"] == "label term, mean field: standard error over draws"
+    assert words_of("far_slope") == {}
+
+
+def test_rows_over_a_grid_keep_the_words_of_the_registry():
+    dataset = over({"depth": [2, 4]}, [{"label_term": 1.0, "own": 2.0}] * 2)
+    assert dataset["label_term"].attrs["long_name"] == "label term"
+    assert dataset["own"].attrs == {}
+
+
+def test_what_nobody_declares_keeps_its_own_words():
+    dataset = xr.Dataset({"own": ("depth", np.ones(2), {"long_name": "an own number"})}, {"depth": [1, 2]})
+    assert described(dataset, ()).own.attrs == {"long_name": "an own number"}
+    assert dataset["depth"].attrs["long_name"] == "depth L"
+
+
+@pytest.mark.parametrize("name", ["residual_depth", "update_orders"])
+def test_a_study_states_its_claims_without_docstrings(name):
+    command = f"from sims import simulation; print([c.statement for c in simulation({name!r}).claims] != [])"
+    done = subprocess.run([sys.executable, "-OO", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
