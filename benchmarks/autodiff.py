@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.nets.families.mlp import MLP
+from meanfield.nets.layered import MLP
 
 Draw = Callable[[], np.ndarray]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from meanfield.simulation.weights import matrices
-from meanfield.simulation.weights.matrices import Dense
+from meanfield.simulation import weights
+from meanfield.simulation.weights import Dense
 
 
 @dataclass
@@ -34,7 +34,7 @@ def counted(work: Callable[[], object]) -> Count:
 
         return multiplied
 
-    answered = matrices.reveal
+    answered = weights.reveal
 
     def answer_counted(queries: Any, basis: Any, images: Any, known: int, other_known: int, *others: Any) -> None:
         draws, asked, size = queries.shape
@@ -47,7 +47,7 @@ def counted(work: Callable[[], object]) -> Count:
         patch.object(Dense, "__init__", make_counted),
         patch.object(Dense, "times", product_counted(Dense.times)),
         patch.object(Dense, "transpose_times", product_counted(Dense.transpose_times)),
-        patch.object(matrices, "reveal", answer_counted),
+        patch.object(weights, "reveal", answer_counted),
     ):
         work()
     return count

@@ -19,14 +19,10 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from meanfield.common.machine import require_bytes
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
-from meanfield.simulation.arrays.arrays import PRECISIONS
-from meanfield.simulation.arrays.device import GroupNormals
-from meanfield.simulation.arrays.groups import draw_energies_on, draws_per_group, require_device_memory
-from meanfield.simulation.arrays.resolve import arrays_of, device_described
+from meanfield.nets.layered import MLP, ConvNet, Sequential
+from meanfield.simulation.arrays import PRECISIONS, GroupNormals, arrays_of, device_described
 from meanfield.simulation.cost import draw_bytes, draws_per_batch
+from meanfield.simulation.measures.energies import draw_energies_on, draws_per_group, require_device_memory
 
 NETS: dict[str, Sequential] = {
     "MLP 1024 x 64": MLP(depth=64, width=1024),

@@ -16,8 +16,8 @@ import numpy as np
 
 from meanfield.common.compiled import compiled
 from meanfield.common.seeds import stream, streams_of_draws
+from meanfield.simulation.kernels.gaussians import NormalSource, _next, fill
 from meanfield.simulation.kernels.gram_process import CHI_SQUARES, NORMALS
-from meanfield.simulation.kernels.normals import NormalSource, _next, fill
 
 # Seconds of the processor in this process.
 clock = process_time

@@ -4,11 +4,9 @@ from math import prod
 
 from benchmarks.limits import Demand, products, random_numbers, reading
 from benchmarks.race import Sizes
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.families.transformer import Transformer
+from meanfield.nets.layered import MLP, ConvNet, Sequential
+from meanfield.nets.loop import TiedLoop
+from meanfield.nets.transformer import Transformer
 from meanfield.simulation.cost import draw_operations
 
 # Vectors that each step of a loop multiplies by its matrix from the right and from the left.

@@ -12,12 +12,10 @@ import argparse
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.residual import ResidualMLP
-from meanfield.simulation.arrays.groups import draw_energies_on
+from meanfield.nets.layered import MLP, ConvNet, Sequential
+from meanfield.nets.residual import ResidualMLP
 from meanfield.simulation.cost import chosen_weights, draws_per_batch
+from meanfield.simulation.measures.energies import draw_energies_on
 
 CONVOLUTION = {"grid": (8, 8), "kernel": (3, 3), "readout": "convolution"}
 

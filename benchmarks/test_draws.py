@@ -19,20 +19,17 @@ from benchmarks.nets import (
 from benchmarks.race import Race, Sizes
 from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.families.transformer import Transformer
+from meanfield.nets.layered import MLP, ConvNet, Sequential
+from meanfield.nets.loop import TiedLoop
+from meanfield.nets.transformer import Transformer
 from meanfield.simulation import passes
 from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_batch
-from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
-from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
-from meanfield.simulation.measures.tangent_kernel import tangent_kernels
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights.matrices import Weights, draw_weights
-from meanfield.simulation.weights.moves import gradient_changes
+from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.measures.overlap_energy import tangent_kernels
+from meanfield.simulation.measures.streams import UPDATES, ResidualEnergies, StreamUpdates
+from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.weights import Weights, draw_weights
 
 PASSES, DRAWS = "Passes with given weights", "Draws"
 

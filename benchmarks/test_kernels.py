@@ -11,9 +11,8 @@ from benchmarks.race import Race, Sizes
 from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.kernels.convolution import convolve, weight_gradient
-from meanfield.simulation.kernels.normals import NormalSource, fill
+from meanfield.simulation.kernels.gaussians import NormalSource, fill, reveal
 from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
-from meanfield.simulation.kernels.reveal import reveal
 
 GENERATOR = stream(0, "benchmark", 0)
 STATES = NormalSource(streams_of_draws(0, "benchmark", range(16))).states

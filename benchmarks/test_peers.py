@@ -19,14 +19,13 @@ from benchmarks.training_step import drawn, torch_step, training
 from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import stream, streams_by_purpose, streams_of_draws
 from meanfield.execution.training import train
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.transformer import Transformer
-from meanfield.simulation.arrays.arrays import on_numpy
+from meanfield.nets.layered import MLP, ConvNet
+from meanfield.nets.transformer import Transformer
+from meanfield.simulation.arrays import on_numpy
 from meanfield.simulation.cost import draw_bytes
-from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights.matrices import draw_weights
+from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.weights import draw_weights
 
 TRAINING = "Steps of training beside PyTorch"
 SEARCH = "A round of a search for the learning rate beside PyTorch"

@@ -14,13 +14,13 @@ from benchmarks.limits import Demand, gram_variates, memory, products, random_nu
 from benchmarks.nets import ENERGY_SIDES, UPDATE_SIDES, loop_demands
 from benchmarks.race import Race, Sizes
 from meanfield.execution.chunks import Chunk, compute_chunk
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.nets.families.tied_loop import TiedLoop
+from meanfield.nets.block_net import BlockNet
+from meanfield.nets.loop import TiedLoop
 from meanfield.simulation.cost import draw_operations
-from meanfield.simulation.measures.blocks.base import BlockMeasure
+from meanfield.simulation.measures.blocks import BlockMeasure
 from meanfield.simulation.measures.energies import Energies
-from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
-from meanfield.simulation.measures.stream_update import StreamUpdates
+from meanfield.simulation.measures.propagation import ActivationStatistics
+from meanfield.simulation.measures.streams import StreamUpdates
 from sims import simulation as simulation_module
 
 # What simulations hand to the workers goes through these; the few draws by which some choose a net do not. Searches of

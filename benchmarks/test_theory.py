@@ -5,20 +5,15 @@ import numpy as np
 import meanfield as mf
 from benchmarks.limits import chained, log_sums, logarithms, memory, reading
 from benchmarks.race import Race, Sizes
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.residual import ResidualMLP
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.families.transformer import Transformer
-from meanfield.theory.exact.closure import derive
-from meanfield.theory.exact.plain import OVERLAP, overlap_energies
-from meanfield.theory.exact.residual import exact_residual_terms
-from meanfield.theory.kernels.iteration import iterate
-from meanfield.theory.kernels.power_series import power_series
-from meanfield.theory.loops.covariance import log_correlation_terms
-from meanfield.theory.mean_field.inputs import SITE_PAIR_ARRAYS
-from meanfield.theory.transformers.feed_forward import DEGREE
-from meanfield.theory.transformers.patterns import PATTERNS
+from meanfield.nets.layered import MLP, ConvNet
+from meanfield.nets.loop import TiedLoop
+from meanfield.nets.residual import ResidualMLP
+from meanfield.nets.transformer import Transformer
+from meanfield.theory.exact import OVERLAP, exact_residual_terms, overlap_energies
+from meanfield.theory.loops import log_correlation_terms, power_series
+from meanfield.theory.mean_field.layers import SITE_PAIR_ARRAYS
+from meanfield.theory.recursions import derive, iterate
+from meanfield.theory.transformers.averages import HIDDEN_DEGREE, PATTERNS
 
 GROUP = "Theory"
 
@@ -86,7 +81,7 @@ def test_mean_field_of_a_transformer(race: Race, sizes: Sizes) -> None:
     net = Transformer(depth=units // 2, width=1024, tokens=16, attention_scale="inverse")
     race(
         lambda: mf.predict(net, level="mean_field"),
-        [chained((3 * len(PATTERNS) + DEGREE // 2) * units)],
+        [chained((3 * len(PATTERNS) + HIDDEN_DEGREE // 2) * units)],
         group=GROUP,
         what="mean field of a Transformer",
         size=f"pre-norm, 16 tokens, L = {units:,}",

@@ -12,15 +12,13 @@ from benchmarks.limits import memory, products, reading
 from benchmarks.nets import described
 from benchmarks.race import Race, Sizes
 from meanfield.common.seeds import stream
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.optimizers import FIRST_STEPS
-from meanfield.optimizers.linear_algebra import spectrum
-from meanfield.optimizers.linear_algebra.factored import Factored
-from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
-from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, tabled
+from meanfield.nets.layered import ConvNet
+from meanfield.optimizers import FIRST_STEPS, linear_algebra
+from meanfield.optimizers.linear_algebra import Factored, newton_schulz, polar_factor
+from meanfield.simulation.measures.blocks import TrainedStreams, copied, tabled
+from meanfield.simulation.moves import own_update_operations
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.simulation.weights.moves import own_update_operations
 from sims.common.blocks.base_values import block_net, hyperparameters
 
 STEPS, FACTORS, CURVATURE = "Steps of training", "Factorisations of an optimizer", "Curvature of a loss"
@@ -87,14 +85,14 @@ def test_polar_factor(race: Race, sizes: Sizes, what: str) -> None:
 
 
 NORMS: dict[str, tuple[str, Callable[[np.ndarray], object]]] = {
-    "spectral norm": ("meanfield", spectrum.spectral_norm),
+    "spectral norm": ("meanfield", linear_algebra.spectral_norm),
     "spectral norm by all singular values": ("NumPy", lambda matrix: np.linalg.norm(matrix, 2)),
 }
 
 
 def _visits(matrix: np.ndarray) -> int:
     """How often the library's spectral norm multiplies the matrix, or its transpose, by a vector."""
-    operator, calls = spectrum.LinearOperator, 0
+    operator, calls = linear_algebra.LinearOperator, 0
 
     def counted(shape: Any, matvec: Callable[[np.ndarray], np.ndarray], dtype: type) -> Any:
         def product(x: np.ndarray) -> np.ndarray:
@@ -104,8 +102,8 @@ def _visits(matrix: np.ndarray) -> int:
 
         return operator(shape, matvec=product, dtype=dtype)
 
-    with patch.object(spectrum, "LinearOperator", counted):
-        spectrum.spectral_norm(matrix)
+    with patch.object(linear_algebra, "LinearOperator", counted):
+        linear_algebra.spectral_norm(matrix)
     return 2 * calls
 
 

@@ -12,7 +12,7 @@ from meanfield.common.seeds import stream
 from meanfield.nets.maps import Attention, Linear, Map, Normalisation, Pointwise, Pooling
 from meanfield.nets.net import Net
 from meanfield.optimizers import SGD
-from meanfield.simulation.arrays.arrays import on_numpy
+from meanfield.simulation.arrays import on_numpy
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import CrossEntropy
 from meanfield.simulation.training.training import Training

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.autodiff import Draw
-from meanfield.nets.families.transformer import Transformer
+from meanfield.nets.transformer import Transformer
 
 # Matrices of a block.
 EACH = 6

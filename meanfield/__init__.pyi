@@ -1,18 +1,18 @@
 """The public names of `meanfield`, in the order of the theory."""
 
 # Nets, and the batches that they are given.
-from .nets.families.mlp import MLP as MLP
-from .nets.families.conv_net import ConvNet as ConvNet
-from .nets.families.residual import ResidualMLP as ResidualMLP
-from .nets.families.residual import ResidualConvNet as ResidualConvNet
-from .nets.families.tied_loop import TiedLoop as TiedLoop
-from .nets.families.transformer import Transformer as Transformer
-from .nets.families.block_net import BlockNet as BlockNet
-from .nets.chain import Chain as Chain
-from .nets.regularisation import with_batch_normalisation as with_batch_normalisation
-from .nets.regularisation import with_dropout as with_dropout
-from .nets.inputs.batches import Batch as Batch
-from .nets.inputs.patches import patch_tokens as patch_tokens
+from .nets.layered import MLP as MLP
+from .nets.layered import ConvNet as ConvNet
+from .nets.residual import ResidualMLP as ResidualMLP
+from .nets.residual import ResidualConvNet as ResidualConvNet
+from .nets.loop import TiedLoop as TiedLoop
+from .nets.transformer import Transformer as Transformer
+from .nets.block_net import BlockNet as BlockNet
+from .nets.net import Chain as Chain
+from .nets.variants import with_batch_normalisation as with_batch_normalisation
+from .nets.variants import with_dropout as with_dropout
+from .nets.inputs import Batch as Batch
+from .nets.inputs import patch_tokens as patch_tokens
 from .nets.lattice import boundary_fraction as boundary_fraction
 
 # Quantities, and one step of a given net.
@@ -23,28 +23,28 @@ from .simulation.one_step import one_step as one_step
 # Measures: what is read off a draw.
 from .simulation.measures.energies import Energies as Energies
 from .simulation.measures.pair_overlaps import PairOverlaps as PairOverlaps
-from .simulation.measures.propagation.activation_statistics import ActivationStatistics as ActivationStatistics
-from .simulation.measures.propagation.tangent_propagation import TangentPropagation as TangentPropagation
-from .simulation.measures.propagation.token_statistics import TokenStatistics as TokenStatistics
-from .simulation.measures.residual_energy import ResidualEnergies as ResidualEnergies
-from .simulation.measures.stream_update import StreamUpdates as StreamUpdates
-from .simulation.training.trained_energies import TrainedResidualEnergies as TrainedResidualEnergies
+from .simulation.measures.propagation import ActivationStatistics as ActivationStatistics
+from .simulation.measures.propagation import TangentPropagation as TangentPropagation
+from .simulation.measures.propagation import TokenStatistics as TokenStatistics
+from .simulation.measures.streams import ResidualEnergies as ResidualEnergies
+from .simulation.measures.streams import StreamUpdates as StreamUpdates
+from .simulation.training.trained import TrainedResidualEnergies as TrainedResidualEnergies
 
 # Runs: draws of a net under a measure.
-from .execution.simulate import simulate as simulate
-from .execution.simulate import simulate_overlaps as simulate_overlaps
-from .execution.simulate import simulate_loop_update as simulate_loop_update
-from .execution.simulate import memory as memory
+from .execution.run import simulate as simulate
+from .execution.run import simulate_overlaps as simulate_overlaps
+from .execution.run import simulate_loop_update as simulate_loop_update
+from .execution.run import memory as memory
 from .execution.run import Run as Run
 from .execution.run import simulate_all as simulate_all
-from .execution.team import Workers as Workers
+from .execution.workers import Workers as Workers
 
 # Training.
 from .execution.training import train as train
 
 # Predictions.
 from .theory.prediction import predict as predict
-from .theory.exact.closure import derive as derive
+from .theory.recursions import derive as derive
 
 # Comparisons, and the learning rate that follows.
 from .verification.comparison import compare as compare

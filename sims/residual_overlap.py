@@ -17,7 +17,7 @@ import xarray as xr
 
 from meanfield.common import Array, PowerLaw
 from meanfield.execution import Run
-from meanfield.nets import Pair, ResidualMLP, pair_name, unit_shares
+from meanfield.nets import DirectionPair, ResidualMLP, pair_name, unit_shares
 from meanfield.simulation import PairOverlaps
 from meanfield.theory import FOLLOWED, growth_bound, growth_since_birth, mean_overlap
 from meanfield.verification import (
@@ -104,7 +104,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     return {"net": net, "pairs": pairs, "fixed": _fixed_units(net, pairs)}
 
 
-def _fixed_units(net: ResidualMLP, pairs: tuple[Pair, ...]) -> list[int]:
+def _fixed_units(net: ResidualMLP, pairs: tuple[DirectionPair, ...]) -> list[int]:
     """Units of the conditional runs: from where all pairs have begun to the last that has one above, evenly spread."""
     first, last = max(layer for pair in pairs for layer, _ in pair), len(net.unit_ends) - 1
     if first > last:
@@ -114,7 +114,7 @@ def _fixed_units(net: ResidualMLP, pairs: tuple[Pair, ...]) -> list[int]:
 
 
 def measure(
-    options: argparse.Namespace, results: Results, net: ResidualMLP, pairs: tuple[Pair, ...], fixed: list[int]
+    options: argparse.Namespace, results: Results, net: ResidualMLP, pairs: tuple[DirectionPair, ...], fixed: list[int]
 ) -> xr.Dataset:
     """Everything redrawn, NAME; nets fixed up to a unit, NAME_below and, one above, NAME_given; NAME_by_width."""
     largest = max(unit for pair in pairs for _, unit in pair)
@@ -150,7 +150,7 @@ def _given(net: ResidualMLP, measured: list[xr.Dataset], fixed: list[int]) -> xr
     return xr.concat(parts, dim="fixed", join="outer").assign_coords(fixed=fixed)
 
 
-def _laws(net: ResidualMLP, pairs: tuple[Pair, ...]) -> xr.Dataset:
+def _laws(net: ResidualMLP, pairs: tuple[DirectionPair, ...]) -> xr.Dataset:
     """Growth since birth and its bound, leading-order means, and what kind each pair is."""
     axes, rows = {"pair": [pair_name(pair) for pair in pairs]}, []
     for pair in pairs:

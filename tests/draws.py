@@ -7,8 +7,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from meanfield.simulation.measures.overlap_methods import LEFT_OUT
-from meanfield.simulation.measures.update_energy import Conditions
+from meanfield.simulation.measures.energies import Conditions
+from meanfield.simulation.measures.overlap_energy import LEFT_OUT
 
 # The same nets, rounded: an energy moves by a millionth, where means of draws are known to percents. Convolutional
 # nets take half the time.

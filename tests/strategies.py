@@ -5,16 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.chain import Chain
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.nets.families.conv_net import ConvNet
-from meanfield.nets.families.layered import HEADS, READOUTS
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.residual import SCALINGS, ResidualConvNet, ResidualMLP
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.families.transformer import NORMS, Transformer
-from meanfield.nets.families.transformer import READOUTS as TOKENS_READ
+from meanfield.nets.block_net import BlockNet
 from meanfield.nets.lattice import PADDINGS
+from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet
+from meanfield.nets.loop import TiedLoop
 from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,
@@ -31,7 +25,10 @@ from meanfield.nets.maps import (
     Pooling,
     Weight,
 )
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
+from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.transformer import NORMS, Transformer
+from meanfield.nets.transformer import TOKEN_READOUTS as TOKENS_READ
 
 activations = st.sampled_from(tuple(ACTIVATIONS))
 weight_variances = st.sampled_from((None, 1.5, 3.0))

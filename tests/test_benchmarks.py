@@ -12,7 +12,7 @@ import sims
 from benchmarks import limits, table
 from benchmarks.counting import counted
 from benchmarks.test_simulations import NAMES
-from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.measures.energies import draw_energies
 
 ROOT = Path(mf.__file__).parent.parent
 

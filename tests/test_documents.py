@@ -14,7 +14,7 @@ import pytest
 
 import meanfield as mf
 from figures._command import draw_all
-from meanfield.execution.team import Workers
+from meanfield.execution.workers import Workers
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.maps import OPERATIONS
 from meanfield.theory.maps import TRANSPORTS

@@ -1,5 +1,63 @@
 """Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
-from meanfield.contents import contents
+from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL, PowerLaw, fit_power_law
+from meanfield.common.files import (
+    UNREADABLE,
+    DamagedFileWarning,
+    behind_links,
+    require_file,
+    require_writable,
+    write_text_whole,
+    write_whole,
+)
+from meanfield.common.gaussian_averages import mean_square
+from meanfield.common.machine import collect_seldom, share_machine
+from meanfield.common.seeds import checked_seed, derived_seed, stream
+from meanfield.common.signals import TERMINATED, Terminated, terminable, when_terminated, while_read
+from meanfield.common.validation import (
+    MOST_DRAWS,
+    MOST_LAYERS,
+    Array,
+    OutsideFloats,
+    PremiseWarning,
+    require_choice,
+    require_count,
+    require_counts,
+    require_draws,
+    require_positive,
+)
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "FALSE_ALARM_BUDGET",
+    "MOST_DRAWS",
+    "MOST_LAYERS",
+    "NUMBERS_FAIL",
+    "TERMINATED",
+    "UNREADABLE",
+    "Array",
+    "DamagedFileWarning",
+    "OutsideFloats",
+    "PowerLaw",
+    "PremiseWarning",
+    "Terminated",
+    "behind_links",
+    "checked_seed",
+    "collect_seldom",
+    "derived_seed",
+    "fit_power_law",
+    "mean_square",
+    "require_choice",
+    "require_count",
+    "require_counts",
+    "require_draws",
+    "require_file",
+    "require_positive",
+    "require_writable",
+    "share_machine",
+    "stream",
+    "terminable",
+    "when_terminated",
+    "while_read",
+    "write_text_whole",
+    "write_whole",
+]

@@ -1,7 +1,7 @@
 """How loops are compiled: once, kept on disk, and not for callers from C, which would take an eighth more time.
 
-What is kept is found again by the loop's own code and that of all it calls, which is compiled into it. Numba would look
-at the loop's own file alone, and after an update run what the others once were.
+What is kept is found again by the loop's own code and that of all it calls, which is compiled into it. Numba would
+look at the loop's own file alone, and after an update run what the others once were.
 """
 
 import pickle

@@ -1,21 +1,25 @@
-"""Averages of smooth functions over a pair of Gaussians, by Mehler's expansion.
+"""Averages over Gaussians: of smooth functions over a pair by Mehler's expansion, of others by even points.
 
 For zero-mean Gaussians u, v of correlation rho and any f
 
     E[f(u) f(v)] = sum_k a_k(c_u) a_k(c_v) rho^k,    a_k(c) = E[f(sqrt(c) x) h_k(x)],  x ~ N(0, 1),
 
 h_k the normalised Hermite polynomials. So a pair costs a power series, and quadrature is in one dimension, once per
-distinct variance: by the trapezoid rule, which converges exponentially for analytic integrands. By Parseval
-E[f^2] - sum_{k<=K} a_k^2 bounds the terms beyond K at every correlation, +-1 included; it decides where to stop.
+distinct variance: by the trapezoid rule, which converges exponentially for analytic integrands. By Parseval E[f^2] -
+sum_{k<=K} a_k^2 bounds the terms beyond K at every correlation, +-1 included; it decides where to stop. Averages in
+many dimensions take points that fill space more evenly than random ones.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 
 import numpy as np
+from scipy.stats.qmc import MultivariateNormalQMC
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 
 Function = Callable[[Array], Array]
 
@@ -30,7 +34,7 @@ LARGEST_VARIANCE = 1000.0
 # Averages this small have no digits left to converge in.
 VANISHING = 1e-290
 # Series of so few variances are kept: layer after layer asks for them again where the variance has settled.
-FEW = 8
+FEW_VARIANCES = 8
 # Averages whose series are summed at once; of more, each order is one operation that is long enough.
 AT_ONCE = 64
 
@@ -67,7 +71,7 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
         )
     first, second = which[: np.size(c_u)].reshape(np.shape(c_u)), which[np.size(c_u) :].reshape(np.shape(c_v))
     series: Iterable[Array] = _coefficients(function, variances)
-    if len(variances) <= FEW:
+    if len(variances) <= FEW_VARIANCES:
         kept = _kept_coefficients(function, tuple(variances.tolist()))
         if kept.size and rho.size <= AT_ONCE:
             first, second, _ = np.broadcast_arrays(first, second, rho)
@@ -145,3 +149,16 @@ def gaussian_nodes(variance: float) -> tuple[Array, Array]:
 def _resolved_orders(nodes: Array) -> int:
     """Orders whose polynomials, of local frequency sqrt(k), the nodes tell apart."""
     return int((np.pi / (nodes[1] - nodes[0])) ** 2)
+
+
+def even_normals(dimensions: int, replicate: int = 0) -> MultivariateNormalQMC:
+    """Scrambled Sobol points of a standard normal, always the same; ``.random(n)`` gives the next n, (n, dimensions).
+
+    Averages over a power of 2 of them err by much less than over as many random points in a few dimensions, or where
+    few of many count. In a hundred dimensions that all count, such as the logits of a dozen tokens, a few thousand of
+    them are worth no more than as many random ones. Every ``replicate`` is another scrambling: the scatter of averages
+    between replicates is an estimate of their error.
+    """
+    from scipy.stats import qmc  # a second of import, which commands without such averages need not wait for
+
+    return qmc.MultivariateNormalQMC(np.zeros(dimensions), rng=replicate)

@@ -1,4 +1,5 @@
-"""What tells values, specs and code apart: a text that is equal where they are, in every process and on every machine.
+"""What tells values, specs and code apart: a text that is equal where they are, in every process and on every
+machine.
 
 Data count by their values, and objects by their class and their fields. Code of one's own counts by its bytecode and
 by all that this refers to; code of installed packages by its name and their version.
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.common.arrays import fingerprint
+from meanfield.common.validation import fingerprint
 
 # Parts of a value, by name, that count with its class and fields; most have none.
 PartsOf = Callable[[Any], Mapping[str, Any]]

@@ -1,4 +1,5 @@
-"""What this process takes of its machine: no more memory than there is, one thread for its matrix products, and time.
+"""What this process takes of its machine: no more memory than there is, one thread for its matrix products, and
+time.
 
 What takes long says how far it is, and what would take hours is refused with what it would take. A process with one
 thing to do leaves out Dask, and most looks for garbage.
@@ -18,7 +19,7 @@ from meanfield.common.validation import require_count
 
 NUMBER_BYTES = 8
 # Seconds of a processor beyond which a prediction is refused.
-LONGEST = 3600.0
+LONGEST_SECONDS = 3600.0
 
 T = TypeVar("T")
 
@@ -46,9 +47,9 @@ def require_bytes(
 
 def seconds_refusal(needed: float, what: str, remedy: str) -> str:
     """About how long it would take and what to do instead, where that is more than an hour; empty if it is not."""
-    if needed <= LONGEST:
+    if needed <= LONGEST_SECONDS:
         return ""
-    hours = f"{needed / 3600:.2g} hours of a processor; more than {LONGEST / 3600:g} is refused"
+    hours = f"{needed / 3600:.2g} hours of a processor; more than {LONGEST_SECONDS / 3600:g} is refused"
     return f"{what} takes about {hours}: {remedy}"
 
 

@@ -20,16 +20,16 @@ POOL, SHIFT = 4, uint32(16)
 HASH_IN, HASH_OUT = (0x43B0D7E5, 0x931E8875), (0x8B51F9DD, 0x58F38DED)
 OLD, NEW = uint32(0xCA01F9DD), uint32(0x4973F715)
 # Words of 64 bits that begin SFC64.
-BEGINNING = 3
+FIRST_WORDS = 3
 # Draws for which the words of their streams are found as fast one by one.
-FEW = 3
+FEW_DRAWS = 3
 
 
 @dataclass(frozen=True)
 class Streams:
     """The random streams of several draws for one purpose, as the words that each begins with, (D, 3).
 
-    Normals of all draws come in one call from `meanfield.simulation.kernels.normals`, all else from their generators.
+    Normals of all draws come in one call from `meanfield.simulation.kernels.gaussians`, all else from their generators.
     """
 
     words: NDArray[uint64]
@@ -52,14 +52,14 @@ def streams_of_draws(seed: int, purpose: str, draws: Sequence[int]) -> Streams:
 
     The number of the draw goes into the pool last, so that all draws share what was mixed before it.
     """
-    if len(draws) < FEW or max(draws) > np.iinfo(uint32).max:  # a larger number is two words
-        alone = [_sequence(seed, purpose, draw).generate_state(BEGINNING, uint64) for draw in draws]
-        return Streams(np.reshape(alone, (len(draws), BEGINNING)).astype(uint64))
+    if len(draws) < FEW_DRAWS or max(draws) > np.iinfo(uint32).max:  # a larger number is two words
+        alone = [_sequence(seed, purpose, draw).generate_state(FIRST_WORDS, uint64) for draw in draws]
+        return Streams(np.reshape(alone, (len(draws), FIRST_WORDS)).astype(uint64))
     shared = _sequence(seed, purpose)
     used = POOL * (max(-(-int(seed).bit_length() // 32), POOL) + 1)  # by the words of seed and purpose, four each
     numbers = _hashed(np.array(draws, dtype=uint32)[:, None], _chain(*HASH_IN, used, POOL))
     pools = _folded(OLD * np.array(shared.pool) - NEW * numbers)
-    halves = 2 * BEGINNING
+    halves = 2 * FIRST_WORDS
     words = _hashed(pools.take(np.arange(halves) % POOL, axis=1), _chain(*HASH_OUT, 0, halves))
     return Streams(words.astype("<u4").view("<u8").astype(uint64))
 

@@ -1,4 +1,5 @@
-"""What ends a program from outside: SIGTERM, a terminal that closes (SIGHUP), and a reader of its output that leaves.
+"""What ends a program from outside: SIGTERM, a terminal that closes (SIGHUP), and a reader of its output that
+leaves.
 
 An exception could end a program in the middle of an import or of a library's own work, some of which do not survive
 that. So these signals raise one only where other processes are to be stopped, wait while a file is written, and may

@@ -1,5 +1,22 @@
 """Who computes draws, what is kept of them, and where a number comes from."""
 
-from meanfield.contents import contents
+from meanfield.execution.chunks import PieceStore, one_thread
+from meanfield.execution.digests import code_digest, digest, provenance, sources_digest
+from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.training import training_run
+from meanfield.execution.workers import Workers, interrupts_held, pool
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "PieceStore",
+    "Run",
+    "Workers",
+    "code_digest",
+    "digest",
+    "interrupts_held",
+    "one_thread",
+    "pool",
+    "provenance",
+    "simulate_all",
+    "sources_digest",
+    "training_run",
+]

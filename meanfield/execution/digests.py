@@ -26,7 +26,7 @@ STATED = frozenset({"units", "readout_unit", "first_channels", "inputs", "grid",
 # Endings of code and of the data beside it; the folder of `sims.claims` that holds results.
 _SOURCES, _RECORDS = (".py", ".json"), "recorded_verdicts"
 
-version = lru_cache(metadata.version)  # which reads files
+installed_version = lru_cache(metadata.version)  # which reads files
 
 
 @lru_cache(maxsize=1)
@@ -112,4 +112,4 @@ def provenance(**what: Any) -> str:
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    return {name: version(name) for name in packages}
+    return {name: installed_version(name) for name in packages}

@@ -1,11 +1,17 @@
-"""Runs: draws of nets under measures, computed on one set of workers, which may stop and continue."""
+"""What users call to draw nets, and the runs that these calls are: draws of nets under measures.
 
+Runs are computed on one set of workers, and may stop and continue. How much memory draws take is known beforehand;
+that of deep nets of equal layers comes from shallow ones, as no layer need be met a million times to be counted.
+"""
+
+import json
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,20 +23,236 @@ from tqdm import tqdm
 from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.signals import terminable
-from meanfield.common.validation import require_draws, require_instance, require_instances, settle
+from meanfield.common.validation import require_count, require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, one_thread
-from meanfield.execution.cluster import Submit, cluster
+from meanfield.execution.chunks import Chunk, PieceStore, one_thread
 from meanfield.execution.digests import provenance
-from meanfield.execution.pieces import PieceStore
-from meanfield.execution.processes import interrupts_held, leave_import, pool
-from meanfield.execution.team import Workers
-from meanfield.nets.families.known import require_net
-from meanfield.simulation.measures.base import Pieces, require_measure
-from meanfield.simulation.weights.slabs import give_back
+from meanfield.execution.workers import Submit, Workers, cluster, interrupts_held, leave_import, pool
+from meanfield.nets.layered import Sequential
+from meanfield.nets.loop import TiedLoop
+from meanfield.nets.net import Net
+from meanfield.nets.recognised import as_family, require_net
+from meanfield.simulation.cost import BATCH_BYTES_HELD
+from meanfield.simulation.kernels.gram_process import require_gram_process
+from meanfield.simulation.measures.base import Measure, Pieces, require_measure
+from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.pair_overlaps import PairOverlaps
+from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
+from meanfield.simulation.weights import give_back
+
+# Why an option of one default measure means nothing for a net that is measured by the other.
+_SAMPLES = "batch and loss are those of nets; a loop has neither samples nor labels: leave them out"
+_ARRAYS = "a TiedLoop is walked by backend 'numpy' in float64; {name} {value!r} is for nets: leave it out"
+REFUSED = {
+    **{"batch": _SAMPLES, "loss": _SAMPLES, "backend": _ARRAYS, "precision": _ARRAYS},
+    "by_site": "by_site is for nets on grids; a TiedLoop has no sites: leave the option out",
+    "correlations": "correlations are those of the steps of a TiedLoop; this is a {family}",
+}
+
+
+def simulate(
+    architecture: Net,
+    *,
+    draws: int,
+    seed: int,
+    measure: Measure | Iterable[Measure] | None = None,
+    workers: int | Workers = 1,
+    resume_in: Path | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """Measure a net over independent draws of its weights, by default its update energies or a loop's residual energy.
+
+    Args:
+        architecture: the net or loop.
+        draws: at least 2; errors come from the spread over draws.
+        seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
+        measure: what to read off every draw, one or several of `Energies`, `PairOverlaps`, `ActivationStatistics`,
+            `TokenStatistics`, `TangentPropagation`, `ResidualEnergies`, `StreamUpdates` and `TrainedResidualEnergies`.
+            Each has options of its own and refuses nets that it does not serve. Measures that draw the same kind of
+            ``weights`` see the same nets. If left out, `ResidualEnergies` for loops and `Energies` for all other nets.
+        workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
+        resume_in: folder for finished pieces; a rerun with the same arguments continues from them. One that is
+            damaged is named in a warning and computed again.
+        options: those of the default measure, where none is given: ``weights``, ``inputs``, ``backend``,
+            ``precision``, ``batch``, ``loss`` and ``by_site`` of `Energies`; ``weights``, ``inputs`` and
+            ``correlations`` of `ResidualEnergies`.
+
+    Returns:
+        Dataset of the measure's variables, each with NAME_stderr and most with NAME_largest_share, as
+        `meanfield.QUANTITIES` defines them; of several measures their union, where an attribute on which they differ
+        holds JSON of measure -> value.
+
+    Raises:
+        TypeError, ValueError: not a net, a net that a measure does not serve, bad counts, options or inputs.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device; like all above, before any work.
+        OverflowError: the numbers of a draw leave the range of floats.
+
+    Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
+    """
+    measures = _measures(architecture, measure, options)
+    runs = [Run(architecture, measure, draws, seed) for measure in measures]
+    drawn = simulate_all(runs, workers=workers, store=store_in(resume_in))
+    return _merged([type(measure).__name__ for measure in measures], drawn)
+
+
+def memory(
+    architecture: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | None = None, **options: Any
+) -> int:
+    """Bytes that `simulate` will need at its peak in each process, beyond those of the program itself.
+
+    A prediction from the sizes alone, of weights, values, errors and one layer's working arrays: for MLPs of width n
+    and depth L it is 8 n^2 L with dense weights, O(n L) with lazy ones. It is within 20 % of the memory that a process
+    is observed to take where that is 10 MiB or more. Draws are carried in batches of a size chosen from it, so that it
+    grows with ``draws`` up to one batch.
+
+    Args:
+        architecture: the net or loop.
+        draws: how many will be drawn, at least 1.
+        measure, options: as for `simulate`; of several measures, the one that needs most counts.
+
+    Raises:
+        TypeError, ValueError: not a net, options that `simulate` refuses, a number of draws that is no count.
+
+    Source: docs/theory.md section 12 for lazy weights.
+    """
+    measures = _measures(architecture, measure, options)
+    count = require_count("draws", draws, why="how many networks are drawn")
+    return max(bytes_needed(measure, architecture, count) for measure in measures)
+
+
+def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
+    """Measure the overlaps T_h of pairs of parameter directions: `simulate` with the measure `PairOverlaps`.
+
+    ``options`` are ``weights`` and ``fixed_layers`` of `PairOverlaps`, and ``draws``, ``seed``, ``workers`` and
+    ``resume_in`` of `simulate`; shapes, errors and source as both say.
+    """
+    require_net(as_family(architecture))
+    own, how = _split(PairOverlaps, options)
+    given: Any = tuple(pairs) if isinstance(pairs, Iterable) else pairs
+    return simulate(architecture, measure=PairOverlaps(pairs=given, **own), **how)
+
+
+def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
+    """Measure the change |dh_l|^2 / N of a loop's stream under one update: `simulate` with `StreamUpdates`.
+
+    ``options`` are ``update``, ``weights`` and ``inputs`` of `StreamUpdates`, and ``draws``, ``seed``, ``workers`` and
+    ``resume_in`` of `simulate`; shapes, errors and source as both say.
+    """
+    if not isinstance(loop := as_family(loop), TiedLoop):  # type: ignore[assignment]
+        raise TypeError(
+            f"loop is of type {type(loop).__name__}; it must be a TiedLoop (simulate measures updates of nets)"
+        )
+    own, how = _split(StreamUpdates, options)
+    return simulate(loop, measure=StreamUpdates(**own), **how)
+
+
+def _split(kind: Any, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of this kind of measure, and the others."""
+    names = {field.name for field in fields(kind)}
+    own = {name: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
+
+
+def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, options: dict[str, Any]) -> list[Measure]:
+    """The measures that are asked for, each once."""
+    require_net(architecture, units=True)
+    if measure is None:
+        return [_default_measure(architecture, options)]
+    if options:
+        named = ", ".join(map(repr, options))
+        raise TypeError(f"simulate has no option {named} where a measure is given; give its options to the measure")
+    measures = list(measure) if isinstance(measure, Iterable) and not isinstance(measure, str) else [measure]
+    for wanted in measures:
+        require_measure(wanted)
+    kinds = [type(wanted).__name__ for wanted in measures]
+    if not measures or len(set(kinds)) < len(kinds):
+        raise ValueError(f"measures are {', '.join(kinds) or 'none'}; give one or more, each of another class")
+    return measures
+
+
+def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
+    """Energies of a net with outputs, residual energies of a loop; options of the other only at their defaults."""
+    net = as_family(net)
+    if isinstance(weights := options.get("weights"), str) and weights == "gram":
+        require_gram_process(net)
+    kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
+    own, foreign = _split(kinds[0], options)
+    defaults = {field.name: field.default for field in fields(kinds[1])}
+    for name, value in foreign.items():
+        if name not in defaults:
+            options_known = ", ".join(field.name for field in fields(kinds[0]))
+            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {options_known}")
+        if np.ndim(value) or value != defaults[name]:
+            raise ValueError(REFUSED[name].format(name=name, value=value, family=type(net).__name__))
+    measure: Measure = kinds[0](**own)
+    return measure
+
+
+def _merged(names: Sequence[str], datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+    """One dataset of all measures; an attribute on which they differ becomes JSON of measure -> value."""
+    if len(datasets) == 1:
+        return datasets[0]
+    try:
+        merged = xr.merge(datasets, join="exact", compat="equals", combine_attrs="drop_conflicts")
+    except xr.MergeError as error:
+        raise ValueError(f"{' and '.join(names)} have different values of one variable; simulate them apart") from error
+    values: dict[str, dict[str, Any]] = {}
+    for name, dataset in zip(names, datasets, strict=True):
+        for key, value in dataset.attrs.items():
+            values.setdefault(key, {})[name] = value
+    differing = {key: json.dumps(of) for key, of in values.items() if key not in merged.attrs}
+    return merged.assign_attrs(differing)
+
+
+# Depths that are counted layer by layer. Bytes of a draw are sums and maxima over layers, and sums of such sums: from
+# the first of these on a polynomial of second degree in depth.
+COUNTED = (24, 32, 40)
+# Nets that say their depth in one number and their sizes once for all layers, by family.
+SIZE_FIELDS = {
+    "MLP": "width",
+    "ResidualMLP": "width",
+    "ConvNet": "channels",
+    "ResidualConvNet": "channels",
+    "TiedLoop": "width",
+    "Transformer": "width",
+}
+
+
+def bytes_needed(measure: Measure, net: Net, draws: int) -> int:
+    """As `Measure.bytes` of the settled measure; of deep nets of equal layers in the time of shallow ones."""
+    net = measure.drawn_net(net)
+    if not (isinstance(measure, Energies) and measure.backend == "numpy" and _has_equal_layers(net)):
+        return measure.settled(net).bytes(net, draws)
+    shallow: list[Any] = [net.replace(depth=depth) for depth in COUNTED]
+    settled = [measure.settled(each) for each in shallow]
+    if len({each.weights for each in settled}) > 1:
+        return measure.settled(net).bytes(net, draws)
+    costs = [each.cost(at) for each, at in zip(settled, shallow, strict=True)]
+    of_draw = _at(net.depth, [cost.bytes for cost in costs])  # type: ignore[attr-defined]
+    together = costs[-1].together
+    if settled[-1].weights != "gram":
+        together = min(together, max(1, BATCH_BYTES_HELD // of_draw))
+    return min(draws, together) * of_draw
+
+
+def _has_equal_layers(net: Net) -> bool:
+    """Whether it is so deep that shallow nets tell, and of a family whose layers are all alike."""
+    size = SIZE_FIELDS.get(type(net).__name__)
+    known = type(net).__module__.startswith("meanfield.nets.") and size is not None
+    return known and isinstance(getattr(net, str(size)), int) and int(getattr(net, "depth", 0)) > COUNTED[-1]
+
+
+def _at(depth: int, counted: list[int]) -> int:
+    """The polynomial of second degree through what was counted."""
+    step = COUNTED[1] - COUNTED[0]
+    place = Fraction(depth - COUNTED[0], step)
+    first, second = counted[1] - counted[0], counted[2] - 2 * counted[1] + counted[0]
+    return int(counted[0] + place * first + place * (place - 1) / 2 * second)
+
 
 # Seconds of a processor that a process takes to begin, with what it imports: work that ends before is not shared out.
-BEGINNING = 2.0
+START_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -159,8 +381,8 @@ def _seconds_alone(tasks: Sequence[tuple[str, Chunk]], workers: Workers) -> floa
     """
     if workers.here == 1:
         return float("inf")
-    is_long = sum(chunk.seconds for _, chunk in tasks) > 2 * BEGINNING
-    return 0.0 if workers.processes or is_long else BEGINNING
+    is_long = sum(chunk.seconds for _, chunk in tasks) > 2 * START_SECONDS
+    return 0.0 if workers.processes or is_long else START_SECONDS
 
 
 @contextmanager

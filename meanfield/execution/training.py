@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.validation import require_choice, require_count, unmasked
 from meanfield.execution.run import Run, simulate_all, store_in
-from meanfield.execution.team import Workers
-from meanfield.nets.families.known import require_net
+from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
+from meanfield.nets.recognised import require_net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import OPTIMIZERS
 from meanfield.optimizers.elementwise import SGD
-from meanfield.simulation.training.trained_losses import TrainedLosses, checked_rates, checked_seeds
+from meanfield.simulation.training.trained import TrainedLosses, checked_rates, checked_seeds
 
 # By name; "sgd" is plain gradient descent, of which the theory speaks.
 NAMED: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0)}

@@ -1,8 +1,8 @@
 """Pointwise activations and the Gaussian averages that the theory needs of them.
 
-An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians
-(u, v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, quadrature for smooth
-activations. Function and gate are written in terms of a few `Pointwise` functions, and so serve arrays of every library
+An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians (u,
+v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, quadrature for smooth
+activations. Function and gate are written in terms of a few `ArrayFunctions`, and so serve arrays of every library
 that has these.
 """
 
@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from meanfield.common.arrays import Array
 from meanfield.common.gaussian_averages import correlation, mean_square, pair_average
-from meanfield.common.validation import require_choice
+from meanfield.common.validation import Array, require_choice
 
 GaussianAverage = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class ArrayFunctions:
     """The elementwise functions of one array library that activations are made of."""
 
     maximum: Callable[..., Any]
@@ -44,7 +43,7 @@ def _logistic(z: Array) -> Array:
         return np.divide(1, shares, out=shares)
 
 
-ON_NUMPY = Pointwise(np.maximum, np.exp, np.tanh, np.ones_like, ndtr, _logistic)
+ON_NUMPY = ArrayFunctions(np.maximum, np.exp, np.tanh, np.ones_like, ndtr, _logistic)
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Activation:
 
 # Pairs averaged at once: so many temporaries stay in the cache; those of a million pairs would cost several times the
 # arithmetic.
-BLOCK = 8192
+PAIRS_AT_ONCE = 8192
 
 
 def _in_blocks(average: GaussianAverage) -> GaussianAverage:
@@ -94,7 +93,9 @@ def _in_blocks(average: GaussianAverage) -> GaussianAverage:
 
     @wraps(average)
     def blocked(c_u: Array, c_v: Array, c_uv: Array) -> Array:
-        pairs = np.nditer([c_u, c_v, c_uv, None], flags=["external_loop", "buffered", "zerosize_ok"], buffersize=BLOCK)
+        pairs = np.nditer(
+            [c_u, c_v, c_uv, None], flags=["external_loop", "buffered", "zerosize_ok"], buffersize=PAIRS_AT_ONCE
+        )
         with pairs:
             for here, there, between, result in pairs:
                 result[...] = average(here, there, between)
@@ -172,14 +173,14 @@ def _smooth(name: str, function: Callable[..., Array], gate: Callable[..., Array
     )
 
 
-def _gelu_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
+def _gelu_gate(z: Array, on: ArrayFunctions = ON_NUMPY) -> Array:
     return on.normal_cdf(z) + z * on.exp(-z * z / 2) / sqrt(2 * pi)
 
 
 GELU = _smooth("gelu", lambda z, on=ON_NUMPY: z * on.normal_cdf(z), _gelu_gate)
 
 
-def _tanh_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
+def _tanh_gate(z: Array, on: ArrayFunctions = ON_NUMPY) -> Array:
     share = on.tanh(z)
     return 1 - share * share
 
@@ -187,7 +188,7 @@ def _tanh_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
 TANH = _smooth("tanh", lambda z, on=ON_NUMPY: on.tanh(z), _tanh_gate)
 
 
-def _silu_gate(z: Array, on: Pointwise = ON_NUMPY) -> Array:
+def _silu_gate(z: Array, on: ArrayFunctions = ON_NUMPY) -> Array:
     share = on.logistic(z)
     return share * (1 + z * (1 - share))
 

@@ -1,9 +1,9 @@
 """Parameter directions: which single-unit motions of the weights a tangent belongs to.
 
-The direction (layer l, unit a) moves the weights into unit a of layer l along that unit's own incoming features x at a
-reference site, dW = e_a x' / |x|, so that it changes z_a^(l) by |x| there. In a net of one site all other directions
-of those weights leave z unchanged, so the overlap energy is the sum of squared overlaps over pairs of these directions,
-one for each unit, and need not be summed over all pairs of weights.
+The direction (layer l, unit a) moves the weights into unit a of layer l along that unit's own incoming features x at
+a reference site, dW = e_a x' / |x|, so that it changes z_a^(l) by |x| there. In a net of one site all other
+directions of those weights leave z unchanged, so the overlap energy is the sum of squared overlaps over pairs of
+these directions, one for each unit, and need not be summed over all pairs of weights.
 
 In nets with skip connections layers are depth units (stem layers, blocks, tail layers), and the weights moved are the
 last of a block, so that z_a^(l) changes by a |x| there, a the block's multiplier.
@@ -15,14 +15,14 @@ from math import nan, prod
 from typing import Any, NamedTuple
 
 from meanfield.common.validation import require_count, takes
-from meanfield.nets.families.layered import Sequential
+from meanfield.nets.layered import Sequential
 
-Direction = tuple[int, int]
-Pair = tuple[Direction, Direction]
+ParameterDirection = tuple[int, int]
+DirectionPair = tuple[ParameterDirection, ParameterDirection]
 
 
 @takes(Sequential)
-def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[Pair, ...]:
+def checked_pairs(architecture: Sequential, pairs: Iterable[Any]) -> tuple[DirectionPair, ...]:
     """Pairs ((layer, unit), (layer, unit)), counted from 1, all of them inside the net.
 
     Raises:
@@ -71,12 +71,12 @@ def unit_shares(architecture: Sequential) -> tuple[UnitShares, ...]:
     return tuple(shares)
 
 
-def pair_name(pair: Pair) -> str:
+def pair_name(pair: DirectionPair) -> str:
     """A pair as one word, "LAYER,UNIT:LAYER,UNIT"."""
     return ":".join(f"{layer},{unit}" for layer, unit in pair)
 
 
-def _checked_pair(architecture: Sequential, pair: Any) -> Pair:
+def _checked_pair(architecture: Sequential, pair: Any) -> DirectionPair:
     try:
         (first_layer, first_unit), (second_layer, second_unit) = pair
     except (TypeError, ValueError):
@@ -85,7 +85,7 @@ def _checked_pair(architecture: Sequential, pair: Any) -> Pair:
     return first, _checked_direction(architecture, second_layer, second_unit)
 
 
-def _checked_direction(architecture: Sequential, layer: Any, unit: Any) -> Direction:
+def _checked_direction(architecture: Sequential, layer: Any, unit: Any) -> ParameterDirection:
     layer = require_count("layer of a parameter direction", layer, why="layers are counted from 1")
     ends, part = architecture.unit_ends, "depth unit" if architecture.has_skips else "layer"
     if layer > len(ends):

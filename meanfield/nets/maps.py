@@ -1,4 +1,5 @@
-"""The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their theory.
+"""The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their
+theory.
 
 Values have channels (or units), samples and sites. A map acts on every sample alike and by itself, but for batch
 normalisation, which takes the samples of a batch together, and dropout, which is drawn.

@@ -1,25 +1,131 @@
-"""What every net is to the library: units and a readout as data, and the shapes that follow from them.
+"""What every net is to the library: a list of depth units and a readout, and the shapes that follow.
+
+A unit says where it skips from, its multiplier, its branch, and what follows the join:
+
+    value_0 = input,   value_u = after([value_skip +] multiplier * branch(value_{u-1})),   u = 1 .. D
+
+The readout, if any, is one more unit, on the value of the last. `Chain` is the net of any list of units.
 
 Source of the reduction to the top layer: Zhang et al. 2026, Lemma 1.
 """
 
 from collections import Counter
-from dataclasses import fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from math import prod
 from typing import Any, ClassVar, Self
 
 import meanfield
-from meanfield.common.validation import require_count, settle
+from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
+from meanfield.common.validation import (
+    require_choice,
+    require_count,
+    require_counts,
+    require_instance,
+    require_instances,
+    require_positive,
+    settle,
+)
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import BatchNormalisation, Pointwise, Pooling, Weight
-from meanfield.nets.units import Unit, channels_by_value, named_weights, uses
+from meanfield.nets.maps import BatchNormalisation, Linear, Map, Pointwise, Pooling, Weight
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One depth unit.
+
+    Attributes:
+        branch: the maps that its input goes through, at least one.
+        skip: number of the value that is added to the branch (0 is the input), or None.
+        multiplier: factor on the branch.
+        after: maps behind the join, such as the normalisation of post-norm nets.
+    """
+
+    branch: tuple[Map, ...]
+    skip: int | None = None
+    multiplier: float = 1.0
+    after: tuple[Map, ...] = ()
+
+    @cached_property
+    def maps(self) -> tuple[Map, ...]:
+        return (*self.branch, *self.after)
+
+
+def channels_by_value(units: Sequence[Unit], input_channels: int) -> tuple[int, ...]:
+    """Channels of value_0 .. value_D.
+
+    Raises:
+        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it or has other channels, or
+            without a branch; a name that stands for two different weights.
+    """
+    channels = [input_channels]
+    for number, unit in enumerate(units, start=1):
+        try:
+            channels.append(_channels_above(unit, number, channels))
+        except ValueError as error:
+            raise ValueError(f"unit {number}: {error}") from error
+    named_weights(units)
+    return tuple(channels)
+
+
+def named_weights(units: Sequence[Unit]) -> dict[str, Weight]:
+    """All weights by name, in the order of their first use."""
+    weights: dict[str, Weight] = {}
+    stacks: dict[str, tuple[Weight, ...]] = {}
+    for stack in (holder.weights for unit in units for holder in unit.maps):
+        for weight in stack:
+            if weights.setdefault(weight.name, weight) != weight or stacks.setdefault(weight.name, stack) != stack:
+                raise ValueError(
+                    f"the name {weight.name!r} stands for two weights, {weights[weight.name]} and {weight}, or in two "
+                    "stacks; what is tied is one weight, alone or in one stack"
+                )
+    return weights
+
+
+def uses(units: Sequence[Unit]) -> Iterator[tuple[int, int, Map]]:
+    """(unit, place among its maps, map) of every map with weights, units counted from 0."""
+    for number, unit in enumerate(units):
+        for place, holder in enumerate(unit.maps):
+            if holder.weights:
+                yield number, place, holder
+
+
+def joined_weights(stack: Sequence[Weight]) -> list[tuple[Weight, ...]]:
+    """The weights side by side in one map, those of one law that see all channels together: one Gaussian matrix."""
+    first = stack[0]
+    alike = all(weight.variance == first.variance and weight.groups == 1 for weight in stack)
+    return [tuple(stack)] if alike else [(weight,) for weight in stack]
+
+
+def channels_by_map(unit: Unit, below: int) -> Iterator[tuple[Map, int]]:
+    """Every map of a unit, with the channels of its input."""
+    for part in unit.maps:
+        yield part, below
+        below = part.channels_above(below)
+
+
+def _channels_above(unit: Unit, number: int, below: Sequence[int]) -> int:
+    if not unit.branch:
+        raise ValueError("its branch is empty; give it a map")
+    channels = below[-1]
+    for part in unit.branch:
+        channels = part.channels_above(channels)
+    if unit.skip is not None:
+        if not 0 <= unit.skip < number:
+            raise ValueError(f"it skips from value {unit.skip}; values 0 .. {number - 1} lie below it")
+        if below[unit.skip] != channels:
+            raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {below[unit.skip]}")
+    for part in unit.after:
+        channels = part.channels_above(channels)
+    return channels
+
 
 INPUT_LAWS = ("white", "normalised", "sphere", "tokens")
 
 
 class Net:
-    """A chain of depth units and a readout (`meanfield.nets.units`), on a batch of samples over a grid of sites.
+    """A chain of depth units and a readout (`meanfield.nets.net`), on a batch of samples over a grid of sites.
 
     Attributes:
         units: the depth units, from the input up.
@@ -169,3 +275,119 @@ class Net:
         """The full spec as plain values, for records that outlive the process."""
         spec = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {"family": type(self).__name__, **{k: list(v) if isinstance(v, tuple) else v for k, v in spec.items()}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain(Net):
+    """Any chain of depth units, for nets that no family lists.
+
+    A chain with the units, the grid and the input law of a family's net is served as that net, whatever its weights are
+    called: by `simulate`, `memory` and `predict`, and by the transfer of learning rates. Draws of every chain are
+    measured; predictions refuse units that no family has.
+
+    Args:
+        units: from the input up, at least one.
+        readout_unit: the unit that makes outputs; if not given, the last value is the output.
+        input_channels: channels of the input.
+        grid: lengths of the axes, none for one site.
+        inputs: samples in the batch.
+        input_law: "white", "normalised", "sphere" or "tokens" (`meanfield.nets.net.Net`).
+        input_energy: of "normalised" inputs, the mean over channels of sigma(x)^2, sigma the activation that reads
+            them; if not given, that at which what the first weights give has variance 1.
+
+    Raises:
+        TypeError, ValueError: units that do not fit each other, counts that are not whole or below 1, an unknown law,
+            an energy of inputs that are not normalised, or one that no input has.
+    """
+
+    units: tuple[Unit, ...]
+    readout_unit: Unit | None = None
+    input_channels: int = 1
+    grid: tuple[int, ...] = ()
+    inputs: int = 1
+    input_law: str = "white"  # type: ignore[misc]
+    input_energy: float | None = None
+
+    def __post_init__(self) -> None:
+        self._settle_counts(input_channels="channels of the input", inputs="samples in the batch")
+        settle(self, grid=require_counts("grid", self.grid, why="sites along an axis"))
+        settle(self, units=require_instances("units", self.units, Unit, "depth units, meanfield.nets.net.Unit"))
+        require_choice("input_law", self.input_law, INPUT_LAWS)
+        if not self.units:
+            raise ValueError("units is empty; a net has one depth unit or more")
+        _require_maps(self.units)
+        top = channels_by_value(self.units, self.input_channels)[-1]
+        if self.readout_unit is not None:
+            _require_maps([require_instance("readout_unit", self.readout_unit, Unit, "a unit, or None")])
+            if self.readout_unit.skip is not None:
+                raise ValueError("the readout skips from a value; it reads the last one alone")
+            channels_by_value([self.readout_unit], top)
+        self.weights  # noqa: B018  # refuses names that stand for two weights
+        self._settle_input_energy()
+
+    @classmethod
+    def of(cls, net: Net, **changes: Any) -> Self:
+        """The units of any net, with other values of some fields.
+
+        Raises:
+            TypeError: what is no net.
+        """
+        require_instance("net", net, Net, "a net, such as meanfield.MLP(depth=8, width=512)")
+        fields: dict[str, Any] = {"units": net.units, "readout_unit": net.readout_unit, "grid": net.grid}
+        fields |= {"input_channels": net.first_channels, "inputs": net.inputs, "input_law": net.input_law}
+        fields |= changes
+        if net.input_law == fields["input_law"] == "normalised":
+            fields.setdefault("input_energy", net.input_energy)
+        return cls(**fields)
+
+    @property
+    def first_channels(self) -> int:  # type: ignore[override]
+        return self.input_channels
+
+    def describe(self) -> dict[str, Any]:
+        """The full spec as plain values."""
+        return {"family": "Chain", **asdict(self)}
+
+    def _settle_input_energy(self) -> None:
+        if self.input_law != "normalised":
+            if self.input_energy is not None:
+                raise ValueError(
+                    f"input_energy is {self.input_energy!r} and input_law {self.input_law!r}; inputs of that law are "
+                    "not scaled: leave it out, or take input_law='normalised'"
+                )
+            return
+        if self.input_energy is None:
+            settle(self, input_energy=self._energy_of_variance_one())
+        energy = require_positive("input_energy", self.input_energy, why="it is a mean square")
+        reached = mean_square(self.input_activation.function, LARGEST_VARIANCE)
+        if not self.input_activation.homogeneous and energy >= reached:
+            raise ValueError(
+                f"input_energy is {energy:.4g}, and the mean square of the activation that reads inputs is below "
+                f"{reached:.4g} at any of them: give less, or first weights of a larger variance"
+            )
+        settle(self, input_energy=energy)
+
+    def _energy_of_variance_one(self) -> float:
+        """1 / (channels x variance) of the first weights, where nothing but an activation stands below them."""
+        unit = self.units[0]
+        above = unit.branch[isinstance(unit.branch[0], Pointwise) :]
+        weights = above[0].weights if above and isinstance(above[0], Linear) and unit.skip is None else ()
+        if len(weights) != 1 or not weights[0].variance or not unit.multiplier:
+            raise ValueError(
+                "input_law is 'normalised': inputs are scaled so that what the first weights give has variance 1, "
+                "which is known of a first unit that is a linear map of one weight, or an activation and such a map, "
+                "without a skip; give input_energy, the mean square of what those weights read, or another input_law"
+            )
+        return float(1 / (weights[0].fan_in * weights[0].variance * unit.multiplier**2))
+
+
+def _require_maps(units: Any) -> None:
+    """Raise TypeError for what is no map: those of the library, and one's own, say how many channels leave them."""
+    for number, unit in enumerate(units, start=1):
+        for name in ("branch", "after"):
+            for entry in require_instances(f"{name} of unit {number}", getattr(unit, name), object, "maps"):
+                if not callable(getattr(entry, "channels_above", None)):
+                    raise TypeError(
+                        f"an entry of {name} of unit {number} is {entry!r}; give maps of meanfield.nets.maps, or of "
+                        "your own with a method channels_above, as docs/how_to/add_a_map.md has it"
+                    )

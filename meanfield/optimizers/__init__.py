@@ -1,5 +1,34 @@
 """Optimizers as pure functions of a state and a gradient, by the names that hyperparameter tables use."""
 
-from meanfield.contents import contents
+from meanfield.optimizers.base import Gradient, Optimizer, Place
+from meanfield.optimizers.by_name import (
+    ELEMENTWISE,
+    FIRST_STEPS,
+    HYBRIDS,
+    OPTIMIZERS,
+    optimizer_of_role,
+    require_optimizer,
+)
+from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
+from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "ELEMENTWISE",
+    "FIRST_STEPS",
+    "HYBRIDS",
+    "OPTIMIZERS",
+    "SGD",
+    "SOAP",
+    "SSO",
+    "AdamW",
+    "Gradient",
+    "Lion",
+    "Muon",
+    "MuonKimi",
+    "Optimizer",
+    "Place",
+    "Shampoo",
+    "Sophia",
+    "optimizer_of_role",
+    "require_optimizer",
+]

@@ -2,7 +2,8 @@
 
 The direction A comes without learning rate and weight decay: Delta W = -eta (A + lambda W) (Zheng et al. 2026, C.1).
 Optimizers are frozen settings; a step returns a new state and changes nothing that it was given. Those of which
-``takes_stacks`` is true also take stacks of matrices, one for each of several nets side by side; the others one matrix.
+``takes_stacks`` is true also take stacks of matrices, one for each of several nets side by side; the others one
+matrix.
 """
 
 from abc import ABC, abstractmethod
@@ -12,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from meanfield.common.arrays import Array
-from meanfield.optimizers.linear_algebra.factored import AT_A_TIME, Direction, Factored
+from meanfield.common.validation import Array
+from meanfield.optimizers.linear_algebra import AT_A_TIME, Direction, Factored
 
 Block = tuple[slice, ...]
 

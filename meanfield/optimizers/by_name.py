@@ -4,10 +4,7 @@ from typing import Any
 
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
-from meanfield.optimizers.muon import Muon, MuonKimi
-from meanfield.optimizers.shampoo import Shampoo
-from meanfield.optimizers.soap import SOAP
-from meanfield.optimizers.sso import SSO
+from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
 
 # How closely SSO keeps to its sphere, in first steps and in runs of many steps: every trial costs a norm of the matrix.
 SPHERE, RUNNING = 1e-5, 1e-3

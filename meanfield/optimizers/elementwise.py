@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 from meanfield.optimizers.base import Gradient, Optimizer, Place, blocks, fresh
-from meanfield.optimizers.linear_algebra.factored import Direction, add_momentum
+from meanfield.optimizers.linear_algebra import Direction, add_momentum
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SGD(Optimizer):
 
 
 @dataclass(frozen=True)
-class Moments:
+class AdamMoments:
     """Running means of the gradient and of its square, and the number of steps in them."""
 
     first: Array
@@ -41,7 +41,7 @@ class AdamW(Optimizer):
     beta2: float = 0.95
     elementwise = True
 
-    def step(self, state: Moments | None, gradient: Gradient, place: Place) -> tuple[Array, Moments]:
+    def step(self, state: AdamMoments | None, gradient: Gradient, place: Place) -> tuple[Array, AdamMoments]:
         slope = gradient.slope
         steps = 1 + (state.steps if state else 0)
         bias = 1 - self.beta1**steps, 1 - self.beta2**steps
@@ -57,7 +57,7 @@ class AdamW(Optimizer):
             size += place.epsilon or size == 0  # where that is 0, so is m
             quotient = np.divide(m, size, out=direction[block])
             quotient /= bias[0]
-        return direction, Moments(first, second, steps)
+        return direction, AdamMoments(first, second, steps)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,50 @@
 """How hyperparameters scale with width and depth under every optimizer: tables as data, and numbers from them."""
 
-from meanfield.contents import contents
+from meanfield.parameterizations.premises import PREMISES, unmet_premises
+from meanfield.parameterizations.resolution import (
+    MUON_VARIANTS,
+    muon_step_size,
+    muon_variant_factors,
+    optimizers_by_role,
+    transfer_hyperparameters,
+)
+from meanfield.parameterizations.tables import (
+    BIASES,
+    CONSTANT,
+    HYPERPARAMETERS,
+    OPTIMIZER_NAMES,
+    PARAMETERIZATIONS,
+    ROLES,
+    TABLES,
+    UNPRINTED,
+    WEIGHTS,
+    Scaling,
+    Table,
+    hyperparameter_table,
+    hyperparameters_of,
+    scaling,
+)
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "BIASES",
+    "CONSTANT",
+    "HYPERPARAMETERS",
+    "MUON_VARIANTS",
+    "OPTIMIZER_NAMES",
+    "PARAMETERIZATIONS",
+    "PREMISES",
+    "ROLES",
+    "TABLES",
+    "UNPRINTED",
+    "WEIGHTS",
+    "Scaling",
+    "Table",
+    "hyperparameter_table",
+    "hyperparameters_of",
+    "muon_step_size",
+    "muon_variant_factors",
+    "optimizers_by_role",
+    "scaling",
+    "transfer_hyperparameters",
+    "unmet_premises",
+]

@@ -1,5 +1,10 @@
 """The registry of quantities, and the datasets that hold them."""
 
-from meanfield.contents import contents
+from meanfield.nets.lattice import missing_terms
+from meanfield.quantities.registry import QUANTITIES, predicted_dataset
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "QUANTITIES",
+    "missing_terms",
+    "predicted_dataset",
+]

@@ -11,14 +11,13 @@ from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.maps import Linear, Pointwise, Weight
-from meanfield.nets.net import Net
-from meanfield.nets.units import channels_by_map, joined, named_weights, uses
-from meanfield.simulation.kernels.reveal import TOGETHER
+from meanfield.nets.net import Net, channels_by_map, joined_weights, named_weights, uses
+from meanfield.simulation.kernels.gaussians import TOGETHER
+from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.measures.base import Cost
-from meanfield.simulation.measures.overlap_methods import overlap_method
-from meanfield.simulation.weights.gram_process import NUMBERS_PER_LAYER, has_gram_process
-from meanfield.simulation.weights.moves import own_update_operations
+from meanfield.simulation.measures.overlap_energy import overlap_method
+from meanfield.simulation.moves import own_update_operations
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
 BATCH_BYTES = 1 << 19
@@ -134,7 +133,7 @@ def _products(net: Net) -> list[Product]:
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
             below = of[0].shape[1] * of[0].groups
-            products.append(Product(of, below, above, spec.taps, len(joined(of)), gated))
+            products.append(Product(of, below, above, spec.taps, len(joined_weights(of)), gated))
     return products
 
 

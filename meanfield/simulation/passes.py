@@ -1,36 +1,44 @@
-"""The three passes over any net: forward, backward, tangent.
+"""The three passes over any net: forward, backward, tangent; and the walk along a residual stream.
 
-A net is a list of units (`meanfield.nets.units`); `meanfield.simulation.maps` has what its maps do. With D draws, B
+A net is a list of units (`meanfield.nets.net`); `meanfield.simulation.maps` has what its maps do. With D draws, B
 samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
 
     forward    value_u = after([value_skip +] a branch(value_{u-1}))
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
     tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
-               Delta W X (`meanfield.simulation.weights.moves`); a tied weight moves at each of its uses
+               Delta W X (`meanfield.simulation.moves`); a tied weight moves at each of its uses
 
 so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All arrays are of one library
 and precision (`meanfield.simulation.arrays.Arrays`).
+
+A residual stream is a net whose units all add to the value just below,
+
+    h_u = h_{u-1} + a_u r_u,   r_u = branch_u(h_{u-1}).
+
+The walk is its forward pass, one unit at a time and far beyond the range of floats. Units below the first that adds,
+such as an embedding, make h_0 of the inputs; a readout is not looked at. Streams may grow beyond the range of floats
+(|h|^2 ~ 2^u and more where a = 1). They are carried as h = 2^k g; every draw has its own k, which is raised when g
+has grown large. Multiplication by powers of two is exact, so nothing else changes.
 
 Source: docs/theory.md section 2; Zhang et al. 2026, eqs. 2, 3, 7.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from meanfield.nets.maps import Map
-from meanfield.nets.net import Net
-from meanfield.nets.units import Unit
-from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.nets.net import Net, Unit
+from meanfield.simulation.arrays import NUMPY, Arrays
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.weights.matrices import Weights
+from meanfield.simulation.weights import Weights
 
 # A map's place in a net: its unit, counted from 0, and its place among the unit's maps.
 Place = tuple[int, int]
 # Errors at the outputs of maps with weights.
-Errors = MutableMapping[Place, Any]
+ErrorsByPlace = MutableMapping[Place, Any]
 
 
 @dataclass
@@ -104,10 +112,10 @@ def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY, mas
 def through(unit: Unit, values: Sequence[Any], setting: Setting) -> tuple[Any, Passage]:
     """One unit's value from those below it."""
     passage = Passage(unit, [], [])
-    branch = _along(unit.branch, values[-1], passage, setting)
+    branch = _values_along(unit.branch, values[-1], passage, setting)
     if operation_of(unit.branch[-1]).lends:
         branch = branch.copy()
-    value = _along(unit.after, joined(unit, branch, values), passage, setting)
+    value = _values_along(unit.after, joined(unit, branch, values), passage, setting)
     return value, passage
 
 
@@ -121,7 +129,7 @@ def joined(unit: Unit, branch: Any, below: Any) -> Any:
     return branch
 
 
-def _along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting) -> Any:
+def _values_along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting) -> Any:
     remade = False
     for spec in maps:
         operation = operation_of(spec)
@@ -132,9 +140,9 @@ def _along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting)
     return values
 
 
-def through_readout(state: Forward, output_error: Any, into: Errors | None = None) -> tuple[Any, Errors]:
+def through_readout(state: Forward, output_error: Any, into: ErrorsByPlace | None = None) -> tuple[Any, ErrorsByPlace]:
     """Errors of value_D and of the readout's maps with weights, from errors (D, outputs, r B, sites) at the outputs."""
-    errors: Errors = {} if into is None else into
+    errors: ErrorsByPlace = {} if into is None else into
     if state.readout is None:
         return output_error, errors
     unit = state.readout.unit
@@ -145,12 +153,12 @@ def through_readout(state: Forward, output_error: Any, into: Errors | None = Non
     return below, errors
 
 
-def backward(state: Forward, error: Any, last: int, into: Errors | None = None) -> Errors:
+def backward(state: Forward, error: Any, last: int, into: ErrorsByPlace | None = None) -> ErrorsByPlace:
     """Errors at the outputs of all maps with weights up to unit ``last``, from the error of its value alone.
 
     They are put ``into`` the given mapping from the top down, each before the next is made.
     """
-    errors: Errors = {} if into is None else into
+    errors: ErrorsByPlace = {} if into is None else into
     arriving = {last: error}
     for number in range(last, 0, -1):
         passage, unit = state.passages[number - 1], state.net.units[number - 1]
@@ -176,7 +184,7 @@ def _added(below: Any, term: Any, above: Any) -> Any:
 
 
 def _back_along(
-    passage: Passage, places: range, error: Any, number: int, errors: Errors, setting: Setting, to_input: bool
+    passage: Passage, places: range, error: Any, number: int, errors: ErrorsByPlace, setting: Setting, to_input: bool
 ) -> Any:
     """Errors through maps from the top down, kept at those with weights, to the input or to the lowest weight only."""
     maps, owned = passage.unit.maps, False  # whether nothing else holds the current array
@@ -216,7 +224,7 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
         yield _nothing(state.values[number + 1], columns, state.arrays) if change is None else change
 
 
-def carried(state: Forward, number: int, change: Any) -> Any:
+def tangent_through(state: Forward, number: int, change: Any) -> Any:
     """Columns (D, C, r B, S) at the value below unit ``number``, counted from 1, at the value above, weights at rest.
 
     Of a unit that skips, if at all, from the value below it.
@@ -254,3 +262,127 @@ def release(net: Net, number: int, weights: Weights) -> None:
 def _nothing(value: Any, columns: int, arrays: Arrays) -> Any:
     draws, channels, samples, sites = value.shape
     return arrays.xp.zeros((draws, channels, columns * samples, sites), dtype=value.dtype)
+
+
+# Elements of g are brought back to about 1 when the largest exceeds 2^100: squares and sums stay far inside floats.
+LARGEST_EXPONENT = 100
+
+
+class WalkedUnit(NamedTuple):
+    """One unit's share of the walk, (D, C, B, S) in units of 2^exponent, with one exponent per draw.
+
+    Attributes:
+        before: h_{u-1}.
+        features: what the branch's last map is given, (D, C', B, S).
+        increment: r_u.
+        total: h_u - h_0, summed from all a r so far.
+        stream: h_u.
+        exponent: k, (D,).
+    """
+
+    before: Any
+    features: Any
+    increment: Any
+    total: Any
+    stream: Any
+    exponent: Any
+
+
+def units_below(net: Net) -> int:
+    """How many units stand below the first that adds to an earlier value: they make h_0."""
+    return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
+
+
+def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
+    """Raise ValueError for a net that is no residual stream; ``maps_behind`` admits post-norm streams, too."""
+    first = units_below(net)
+    if first == len(net.units):
+        raise ValueError(
+            f"no unit of this {type(net).__name__} adds its branch to the value below it, as those of a residual "
+            "stream do; give a loop, a residual net or a pre-norm Transformer"
+        )
+    for number, unit in enumerate(net.units[first:], start=first):
+        if unit.skip != number or (unit.after and not maps_behind):
+            raise ValueError(
+                f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
+                f"unit of a residual stream adds its branch to the value below it, {number}, and nothing follows"
+            )
+
+
+def require_stream_alone(net: Net) -> None:
+    """Raise ValueError for a net that is no residual stream from its input to its output."""
+    require_residual_stream(net)
+    parts = [*(["units below its stream"] if units_below(net) else []), *(["a readout"] if net.readout_unit else [])]
+    if parts:
+        raise ValueError(
+            f"this net has {' and '.join(parts)}; a step of the stream alone moves no other weights, under a loss of "
+            "its last value: leave these out, as in a meanfield.Chain of the units that add to the stream"
+        )
+
+
+def stream_start(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Any:
+    """h_0 of inputs (D, C, B, S), by the units below the stream; weights of no later use are popped."""
+    setting, values = Setting(net.grid, inputs.shape[2], weights, arrays), [inputs]
+    for number, unit in enumerate(net.units[: units_below(net)], start=1):
+        values.append(through(unit, values, setting)[0])
+        release(net, number, weights)
+    return values[-1]
+
+
+def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iterator[WalkedUnit]:
+    """The units of the stream from h_0 = ``start`` (`stream_start`); weights of no later use are popped.
+
+    Raises:
+        ValueError: a net that is no residual stream.
+    """
+    require_residual_stream(net)
+    setting = Setting(net.grid, start.shape[2], weights, arrays)
+    stream, total, carried = start, arrays.xp.zeros_like(start), None
+    exponent = arrays.xp.zeros(len(start), dtype="int64")
+    first = units_below(net)
+    for number, unit in enumerate(net.units[first:], start=first):
+        shift = _excess(stream, arrays)
+        if shift is not None:
+            stream, total = _scaled(stream, -shift, arrays), _scaled(total, -shift, arrays)
+            carried = exponent = exponent + shift
+        features, increment = _scaled_along(unit, stream, carried, setting)
+        added = increment if unit.multiplier == 1.0 else unit.multiplier * increment
+        total = total + added
+        before, stream = stream, stream + added
+        yield WalkedUnit(before, features, increment, total, stream, exponent)
+        release(net, number + 1, weights)
+
+
+def _scaled_along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tuple[Any, Any]:
+    """Features and increment, in the units 2^carried of the values; None means units of 1."""
+    power, features = carried, (values, carried)
+    for spec in unit.branch:
+        operation, features = operation_of(spec), (values, power)
+        if power is not None:
+            degree = operation.degree(spec)
+            if degree is None:
+                values = _scaled(values, power, setting.arrays)
+            power = degree * power if degree else None
+        values = operation.forward(spec, values, setting)[0]
+    if carried is None:
+        return features[0], values
+    first, second = (
+        _scaled(array, -carried if of is None else of - carried, setting.arrays)
+        for array, of in (features, (values, power))
+    )
+    return first, second
+
+
+def _excess(stream: Any, arrays: Arrays) -> Any:
+    """By how many powers of two each draw's stream must shrink; None if no stream must, as usual."""
+    if max(stream.max(), -stream.min()) < 2.0**LARGEST_EXPONENT:
+        return None
+    xp = arrays.xp
+    _, exponent = xp.frexp(xp.abs(stream).reshape(len(stream), -1).max(axis=1))
+    shift = xp.where(exponent > LARGEST_EXPONENT, exponent, 0).astype("int64")
+    return shift if shift.any() else None
+
+
+def _scaled(values: Any, exponent: Any, arrays: Arrays) -> Any:
+    """2^exponent times the values, each draw with its own."""
+    return arrays.xp.ldexp(values, exponent[:, None, None, None]) if exponent.any() else values

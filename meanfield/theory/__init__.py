@@ -1,5 +1,58 @@
 """What is predicted, at finite width or at leading order in 1/width, by roads that draw nothing."""
 
-from meanfield.contents import contents
+from meanfield.theory.exact import energies_by_depth, finite_width_excess, label_spread, output_share, relative_spread
+from meanfield.theory.finite_channels import finite_channel_factor, finite_channel_refusal
+from meanfield.theory.laws import log_path_sum_scale, residual_exponent
+from meanfield.theory.learning_rate import learning_rate_exponent, scales_at, scales_by_depth
+from meanfield.theory.loops import log_own_energies, log_update_energies
+from meanfield.theory.mean_field.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
+from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain, thin_input_warning
+from meanfield.theory.mean_field.label_term import correlated_term
+from meanfield.theory.mean_field.layers import mean_field_profiles
+from meanfield.theory.mean_field.output_term import label_covariance, output_profiles, output_term, output_term_refusal
+from meanfield.theory.mean_field.stream_overlaps import FOLLOWED, growth_bound, growth_since_birth, mean_overlap
+from meanfield.theory.mean_field.whole_update import pooled_excess
+from meanfield.theory.prediction import predict
+from meanfield.theory.recursions import GATES
+from meanfield.theory.tangent_kernels import value_kernels
+from meanfield.theory.transformers.tied import growth_constant
+from meanfield.theory.update_norms import derive_scaling
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "FOLLOWED",
+    "GATES",
+    "EdgeLoss",
+    "chain_corrections",
+    "correlated_term",
+    "derive_scaling",
+    "edge_loss",
+    "energies_by_depth",
+    "finite_channel_factor",
+    "finite_channel_refusal",
+    "finite_width_excess",
+    "growth_bound",
+    "growth_constant",
+    "growth_since_birth",
+    "label_covariance",
+    "label_spread",
+    "learning_rate_exponent",
+    "log_own_energies",
+    "log_path_sum_scale",
+    "log_update_energies",
+    "mean_field_chain",
+    "mean_field_profiles",
+    "mean_overlap",
+    "output_profiles",
+    "output_share",
+    "output_term",
+    "output_term_refusal",
+    "pooled_excess",
+    "predict",
+    "relative_spread",
+    "residual_exponent",
+    "scales_at",
+    "scales_by_depth",
+    "thin_input_warning",
+    "transport_eigenvalue",
+    "value_kernels",
+]

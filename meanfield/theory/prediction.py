@@ -9,22 +9,22 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import require_choice, require_flag, require_positive
-from meanfield.nets.chain import Chain
-from meanfield.nets.families.known import require_net
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.loop import Loop
-from meanfield.nets.families.recognised import as_family
-from meanfield.nets.families.token_stream import TokenStream
-from meanfield.nets.inputs.batches import LOSSES, Batch, require_classes
-from meanfield.nets.inputs.given import checked_inputs
-from meanfield.nets.net import Net
-from meanfield.theory.levels.base import Level, Options
-from meanfield.theory.levels.exact import ExactLevel
-from meanfield.theory.levels.law import LawLevel
-from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
-from meanfield.theory.levels.mean_field import MeanFieldLevel
-from meanfield.theory.levels.token_streams import TokenStreamMeanFieldLevel
-from meanfield.theory.maps.batches import require_predictable
+from meanfield.nets.inputs import LOSS_NAMES, Batch, checked_inputs, require_classes
+from meanfield.nets.layered import Sequential
+from meanfield.nets.loop import Loop
+from meanfield.nets.net import Chain, Net
+from meanfield.nets.recognised import as_family, require_net
+from meanfield.nets.transformer import TokenStream
+from meanfield.theory.level import Level, Options
+from meanfield.theory.levels import (
+    ExactLevel,
+    LawLevel,
+    LoopLawLevel,
+    LoopMeanFieldLevel,
+    MeanFieldLevel,
+    TokenStreamMeanFieldLevel,
+)
+from meanfield.theory.maps import require_predictable
 
 LEVELS: tuple[Level, ...] = (
     ExactLevel(),
@@ -118,7 +118,7 @@ def predict(
     net = _predictable(architecture, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
-    require_choice("loss", loss, LOSSES)
+    require_choice("loss", loss, LOSS_NAMES)
     if loss != "squared":  # outputs are counted by a walk over all units
         require_classes(loss, net.output_shape[1])
     checked: Any = inputs if isinstance(net, Loop) else checked_inputs(net, inputs)

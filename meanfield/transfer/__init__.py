@@ -1,5 +1,17 @@
-"""Carrying a learning rate from one net to another."""
+"""Tuning a learning rate, and carrying it from one net to another."""
 
-from meanfield.contents import contents
+from meanfield.transfer.premises import PRE_NORM_TRAINED, depth_over_width
+from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
+from meanfield.transfer.tuning import Tuning, tune_all
 
-__getattr__, __dir__, __all__ = contents(__name__, __file__)
+__all__ = [
+    "PRE_NORM_TRAINED",
+    "RIVALS",
+    "RULES",
+    "GivenPower",
+    "Rule",
+    "StableRate",
+    "Tuning",
+    "depth_over_width",
+    "tune_all",
+]

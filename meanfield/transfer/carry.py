@@ -8,11 +8,16 @@ from sys import float_info
 from typing import Any
 
 from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
-from meanfield.nets.families.recognised import as_family
-from meanfield.transfer.other_questions import batch_warning, differ_in_batch, other_question
-from meanfield.transfer.premises import depth_over_width, premises, unmet_premises
-from meanfield.transfer.rivals import RIVALS
-from meanfield.transfer.rules import RULES, TYPICAL, Net, Rule, family, require_net
+from meanfield.nets.recognised import as_family
+from meanfield.transfer.premises import (
+    batch_warning,
+    broken_premises,
+    depth_over_width,
+    differ_in_batch,
+    other_question,
+    premises,
+)
+from meanfield.transfer.rules import RIVALS, RULES, TYPICAL, CarriedNet, Rule, family, require_carried
 
 AUTO = "auto"
 
@@ -51,7 +56,7 @@ class Transfer:
 
 
 def transfer_learning_rate(
-    rate: float, architecture_from: Net, architecture_to: Net, *, rule: str | Rule = AUTO
+    rate: float, architecture_from: CarriedNet, architecture_to: CarriedNet, *, rule: str | Rule = AUTO
 ) -> float:
     """The learning rate for one net from the rate that was tuned on another: rate times eta*(to) / eta*(from).
 
@@ -97,7 +102,9 @@ def transfer_learning_rate(
     return carried.rate
 
 
-def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, *, rule: str | Rule = AUTO) -> Transfer:
+def explain_transfer(
+    rate: float, architecture_from: CarriedNet, architecture_to: CarriedNet, *, rule: str | Rule = AUTO
+) -> Transfer:
     """A carried learning rate with its premises, its error, warnings, and what the other rules say.
 
     Args, raises and source as `transfer_learning_rate`. Under "auto" it gives the rates of all rules that serve the
@@ -113,7 +120,7 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
     rate = require_positive("rate", rate, why="it is a learning rate")
     rule = _known(rule)
     for net in (start, end):
-        require_net(net)
+        require_carried(net)
     if family(start) != family(end):
         raise ValueError(
             f"the nets are of two families, {family(start)} and {family(end)}; a learning rate carries over within one"
@@ -144,15 +151,17 @@ def explain_transfer(rate: float, architecture_from: Net, architecture_to: Net, 
     )
 
 
-def _warnings(rule: Rule, start: Net, end: Net, log_change: float, drawn: bool) -> tuple[str, ...]:
+def _warnings(rule: Rule, start: CarriedNet, end: CarriedNet, log_change: float, drawn: bool) -> tuple[str, ...]:
     """The premises that break, by a rule of one step; of others what they say of nets of two batch sizes."""
     if rule.assumptions is not None:
         return (batch_warning(start, end),) if differ_in_batch(start, end) else ()
     dead = TYPICAL.death(start, end) if drawn else ""
-    return (*unmet_premises(rule.name, start, end, log_change), *[dead] * bool(dead))
+    return (*broken_premises(rule.name, start, end, log_change), *[dead] * bool(dead))
 
 
-def _held(rate: float, wanted: Sequence[str], start: Net, end: Net, refusals: dict[str, str]) -> dict[str, float]:
+def _held(
+    rate: float, wanted: Sequence[str], start: CarriedNet, end: CarriedNet, refusals: dict[str, str]
+) -> dict[str, float]:
     """ln of the factors of the rules that floats hold; why they do not hold the others goes into ``refusals``."""
     logs = {}
     for name in wanted:
@@ -172,7 +181,7 @@ def _held(rate: float, wanted: Sequence[str], start: Net, end: Net, refusals: di
     return logs
 
 
-def _interval(rate: float, start: Net, end: Net) -> tuple[float, float]:
+def _interval(rate: float, start: CarriedNet, end: CarriedNet) -> tuple[float, float]:
     """Rates by the quantiles 0.1 and 0.9 of nets at the end; infinite where those have died."""
     logs = TYPICAL.log_interval(start, end)
     low, high = (inf if change == inf else _times(rate, change, "typical") for change in logs)
@@ -187,7 +196,7 @@ def _known(rule: str | Rule) -> str | Rule:
     return rule if rule == AUTO else (RULES | RIVALS)[rule]
 
 
-def _wanted(rule: str | Rule, start: Net, end: Net, refusals: Mapping[str, str]) -> list[str]:
+def _wanted(rule: str | Rule, start: CarriedNet, end: CarriedNet, refusals: Mapping[str, str]) -> list[str]:
     """The rule that is asked for, or all that serve; "typical" only where some nets are far from the mean."""
     if isinstance(rule, Rule):
         if rule.name in refusals:
@@ -201,7 +210,7 @@ def _wanted(rule: str | Rule, start: Net, end: Net, refusals: Mapping[str, str])
     return [name for name in serving if name != "typical" or deep]
 
 
-def _chosen(logs: Mapping[str, float], start: Net, end: Net, lost: Mapping[str, str]) -> tuple[str, str]:
+def _chosen(logs: Mapping[str, float], start: CarriedNet, end: CarriedNet, lost: Mapping[str, str]) -> tuple[str, str]:
     """The rule that "auto" takes, and why.
 
     Args:

@@ -10,7 +10,7 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 
 # Points of the lattice to a decade. A ladder of half decades comes first; its spacing is then halved again and again.
 LATTICE = 64

@@ -1,30 +1,38 @@
-"""The rules by which a learning rate is carried: each says which nets it serves, and how much the logarithm changes."""
+"""The rules by which a learning rate is carried: each says which nets it serves, and how much the logarithm changes.
+
+`RULES` follow the theory of one step, and "auto" chooses among them. Others rest on more: a power that is given or
+fitted, PathSum, the stable rate. `transfer_learning_rate` takes those as objects, and those of `RIVALS` also by name.
+"""
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
-from functools import lru_cache
-from math import exp, hypot, isfinite, isnan, log
-from typing import Any, cast
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+from math import exp, hypot, isfinite, isnan, log, log1p, nan
+from typing import Any, Self, cast
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
-from meanfield.common.validation import OutsideFloats
-from meanfield.execution.simulate import simulate
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.nets.families.token_stream import TokenStream
-from meanfield.simulation.weights.gram_process import has_gram_process
-from meanfield.theory.laws.learning_rate import law_over_depth, learning_rate_exponent, log_scale
-from meanfield.theory.loops.covariance import time_refusal
-from meanfield.theory.outputs.label_term import label_term_refusal
-from meanfield.theory.outputs.output_term import output_term_refusal
+from meanfield.common.validation import OutsideFloats, require_choice, require_positive
+from meanfield.execution.run import simulate
+from meanfield.nets.layered import MLP, Sequential
+from meanfield.nets.loop import TiedLoop
+from meanfield.nets.residual import Residual
+from meanfield.nets.transformer import TokenStream
+from meanfield.simulation.kernels.gram_process import has_gram_process
+from meanfield.theory.laws import log_path_sum_scale
+from meanfield.theory.learning_rate import POWER, law_over_depth, learning_rate_exponent, log_scale
+from meanfield.theory.level import log_mean
+from meanfield.theory.loops import time_refusal
+from meanfield.theory.mean_field.label_term import label_term_refusal
+from meanfield.theory.mean_field.output_term import output_term_refusal
+from meanfield.theory.mean_field.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.prediction import predict
-from meanfield.theory.transformers.terms import label_refusal, output_refusal
-from meanfield.transfer.corrections import log_means, log_output_correction
+from meanfield.theory.transformers.terms import label_refusal, output_refusal, token_terms
+from meanfield.transfer.stability import stable_rate
 
-Net = Sequential | TiedLoop | TokenStream
+CarriedNet = Sequential | TiedLoop | TokenStream
 
 # Fields of a spec that every rule follows.
 SIZES = ("depth", "width", "channels")
@@ -36,7 +44,7 @@ MOST_CORRECTION = 2.0
 # Draws of the typical net at first, and the standard error of ln eta* that more draws aim at, up to a limit.
 FIRST_DRAWS = 512
 LOG_ERROR = 0.02
-MOST_DRAWS = 8192
+MOST_TYPICAL_DRAWS = 8192
 SEED = 0
 # Of deeper nets the covariance between layers, from which errors come, would not fit into memory.
 DEEPEST_DRAWN = 10_000
@@ -57,14 +65,14 @@ class Rule(ABC):
     assumptions: tuple[str, ...] | None = None
 
     @abstractmethod
-    def refusal(self, start: Net, end: Net) -> str:
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         """Why the rule does not serve this pair, and which one does; empty if it serves."""
 
     @abstractmethod
-    def log_ratio(self, start: Net, end: Net) -> float:
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         """ln(eta*(end) / eta*(start)) of a pair that is served."""
 
-    def log_error(self, start: Net, end: Net) -> float:
+    def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
         """Standard error of `log_ratio`, from the draws that it rests on."""
         return 0.0
 
@@ -75,7 +83,7 @@ class FiniteDepth(Rule):
     name = "finite_depth"
     title = "mean field at finite depth"
 
-    def refusal(self, start: Net, end: Net) -> str:
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         for net in (start, end):
             if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
                 return why
@@ -100,7 +108,7 @@ class FiniteDepth(Rule):
             f"change the rate {factor}; take rule 'exact' where it serves, or nets that differ in depth and width"
         )
 
-    def log_ratio(self, start: Net, end: Net) -> float:
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         return log_scale(end) - log_scale(start)
 
 
@@ -110,7 +118,7 @@ class WholeUpdate(Rule):
     name = "whole_update"
     title = "mean field of the whole update"
 
-    def refusal(self, start: Net, end: Net) -> str:
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         for net in (start, end):
             if isinstance(net, TiedLoop):
                 return f"the output term of a {family(net)} is not predicted: take rule 'finite_depth'"
@@ -123,7 +131,7 @@ class WholeUpdate(Rule):
                 )
         return ""
 
-    def log_ratio(self, start: Net, end: Net) -> float:
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         means = []
         for net in (start, end):
             terms = log_means(cast(Sequential | TokenStream, net))
@@ -136,13 +144,13 @@ class WholeUpdate(Rule):
         return float(means[0] - means[1]) / 2
 
 
-class PowerLaw(Rule):
+class DepthPower(Rule):
     """By (L / L0)^x, the asymptote of the family, where eta* tends to a power of the depth."""
 
     name = "power_law"
     title = "power law"
 
-    def refusal(self, start: Net, end: Net) -> str:
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         if differences := differing(start, end, SIZES):
             values = [f"{name} ({getattr(start, name)!r} and {getattr(end, name)!r})" for name in differences]
             return f"the nets differ in {', '.join(values)}, and a power of the depth knows depth alone"
@@ -154,7 +162,7 @@ class PowerLaw(Rule):
         why = law_over_depth(start, (start.depth, end.depth))[1]
         return f"eta* of this {family(start)} is no power of its depth: {why}" if why else ""
 
-    def log_ratio(self, start: Net, end: Net) -> float:
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         assert not isinstance(start, TokenStream)
         return learning_rate_exponent(start) * log(end.depth / start.depth)
 
@@ -165,7 +173,7 @@ class Exact(Rule):
     name = "exact"
     title = "exact mean of the whole update, finite width"
 
-    def refusal(self, start: Net, end: Net) -> str:
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         served = all(isinstance(net, MLP) and net.inputs == 1 and net.weight_variance is None for net in (start, end))
         gates = ("linear",) if getattr(start, "has_skips", False) else ("relu", "linear")
         if served and {start.activation, end.activation} <= set(gates):
@@ -175,7 +183,7 @@ class Exact(Rule):
             f"with skip connections 'linear' alone; this is a {family(start)} of {start.activation!r}"
         )
 
-    def log_ratio(self, start: Net, end: Net) -> float:
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         first, second = (float(predict(net, level="exact")["log_learning_rate_scale"]) for net in (start, end))
         return second - first
 
@@ -186,7 +194,7 @@ class Typical(Rule):
     name = "typical"
     title = "typical net: median over draws"
 
-    def refusal(self, start: Net, end: Net) -> str:
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         for net in (start, end):
             if not (isinstance(net, Sequential) and has_gram_process(net)):
                 return (
@@ -198,7 +206,7 @@ class Typical(Rule):
                 return f"typical nets are drawn up to {DEEPEST_DRAWN:,} layers; this {family(net)} has {net.depth:,}"
         return ""
 
-    def log_ratio(self, start: Net, end: Net) -> float:
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         medians = [float(log_quantiles(net)[1]) for net in (start, end)]
         for net, median in zip((start, end), medians, strict=True):
             if not isfinite(median):
@@ -208,27 +216,27 @@ class Typical(Rule):
                 )
         return medians[1] - medians[0]
 
-    def log_interval(self, start: Net, end: Net) -> tuple[float, float]:
+    def log_interval(self, start: CarriedNet, end: CarriedNet) -> tuple[float, float]:
         """As `log_ratio`, from the median at the start to the quantiles 0.1 and 0.9 of the nets at the end."""
         first = log_quantiles(start)[1]
         low, _, high = log_quantiles(end)
         return float(low - first), float(high - first)
 
-    def death(self, start: Net, end: Net) -> str:
+    def death(self, start: CarriedNet, end: CarriedNet) -> str:
         """That so many drawn nets have died that an interval of four in five has no end; empty where they live."""
         if isfinite(log_quantiles(start)[1]) and isfinite(log_quantiles(end)[2]):
             return ""
         return f"drawn nets have died, one in ten or more of depth {end.depth}, and no rate moves those"
 
-    def log_error(self, start: Net, end: Net) -> float:
+    def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
         return hypot(*(_relative_error(_drawn(net)) for net in (start, end)))
 
 
 TYPICAL = Typical()
-RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), PowerLaw(), WholeUpdate(), Exact(), TYPICAL)}
+RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), DepthPower(), WholeUpdate(), Exact(), TYPICAL)}
 
 
-def require_net(net: Any) -> None:
+def require_carried(net: Any) -> None:
     """Raise TypeError unless this is a net of layers, a Transformer or a loop of the library."""
     if not isinstance(net, Sequential | TiedLoop | TokenStream):
         raise TypeError(
@@ -238,33 +246,254 @@ def require_net(net: Any) -> None:
         )
 
 
-def family(net: Net) -> str:
+def family(net: CarriedNet) -> str:
     """The family that a rate carries over within."""
     name = type(net).__name__
     return f"{name} of tied={net.tied}" if isinstance(net, TiedLoop) else name
 
 
-def differing(start: Net, end: Net, but: tuple[str, ...] = ()) -> list[str]:
+def differing(start: CarriedNet, end: CarriedNet, but: tuple[str, ...] = ()) -> list[str]:
     """The fields in which two specs of one family differ, apart from ``but``."""
     names = [field.name for field in fields(cast(Any, start)) if field.name not in but]
     return [name for name in names if getattr(start, name) != getattr(end, name)]
 
 
-def log_quantiles(net: Net) -> np.ndarray:
+def log_quantiles(net: CarriedNet) -> np.ndarray:
     """ln of the quantiles 0.1, 0.5, 0.9 of eta* over nets."""
     return np.log(_drawn(net)["learning_rate_scale_quantile"].values)
 
 
 @lru_cache(maxsize=64)
-def _drawn(net: Net) -> xr.Dataset:
+def _drawn(net: CarriedNet) -> xr.Dataset:
     """Enough draws for the median: FIRST_DRAWS, or what brings its error down to LOG_ERROR."""
     drawn = simulate(net, draws=FIRST_DRAWS, seed=SEED, weights="gram")
     needed = FIRST_DRAWS * (_relative_error(drawn) / LOG_ERROR) ** 2
     if needed > FIRST_DRAWS:
-        drawn = simulate(net, draws=int(min(needed, MOST_DRAWS)), seed=SEED, weights="gram")
+        drawn = simulate(net, draws=int(min(needed, MOST_TYPICAL_DRAWS)), seed=SEED, weights="gram")
     return drawn
 
 
 def _relative_error(drawn: xr.Dataset) -> float:
     median = drawn.sel(quantile=0.5)
     return float(median["learning_rate_scale_quantile_stderr"] / median["learning_rate_scale_quantile"])
+
+
+SAME_TRAINING = "the same data, batch size, optimizer and training time at both ends"
+
+
+@dataclass(frozen=True)
+class GivenPower(Rule):
+    """By (L / L0)^x with a given exponent, for every family: the depth counts plain layers and blocks alike, m + K.
+
+    Args:
+        exponent: x; 0 leaves the rate unchanged, whatever the nets differ in.
+        along: "depth", or "width" for (n / n0)^x.
+        name: how refusals and `explain_transfer` call it.
+
+    Source: Zhang et al. 2026, section 5, with x = -3/2; L counted as in its section 3.4. Of Transformers its depth is
+    twice the blocks and a constant, which is left out here: its table 5 takes (D + 1) / (D0 + 1) of D blocks.
+    """
+
+    exponent: float
+    along: str = "depth"
+    name: str = "given_power"
+
+    def __post_init__(self) -> None:
+        require_choice("along", self.along, ("depth", "width"))
+        if not isfinite(self.exponent):
+            raise ValueError(f"the exponent is {self.exponent}; give a finite number, such as -1.5")
+
+    @classmethod
+    def through(cls, first: tuple[float, CarriedNet], second: tuple[float, CarriedNet]) -> Self:
+        """The power through two anchors, pairs (tuned rate, net) whose nets differ in depth alone or in width alone.
+
+        x = ln(rate_2 / rate_1) / ln(L_2 / L_1): Zhang et al. 2025, section 4.3, fit such a line in each segment of
+        depths.
+
+        Raises:
+            ValueError: nets that do not differ in their depth or in their width alone.
+        """
+        rates = [
+            require_positive("the rate of an anchor", rate, why="it is a learning rate") for rate, _ in (first, second)
+        ]
+        changed = [along for along in ("depth", "width") if _size(first[1], along) != _size(second[1], along)]
+        if len(changed) != 1 or differing(first[1], second[1], SIZES):
+            what = ", ".join(differing(first[1], second[1])) or "nothing"
+            raise ValueError(
+                f"the two anchors differ in {what}; give two nets that differ in depth alone or width alone"
+            )
+        sizes = [_size(net, changed[0]) for _, net in (first, second)]
+        return cls(log(rates[1] / rates[0]) / log(sizes[1] / sizes[0]), changed[0], "two_anchors")
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        size = {"depth": "L / L0", "width": "n / n0"}[self.along]
+        return f"({size})^{self.exponent:.3g}" if self.exponent else "the rate as it is"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        return f"tuned rates follow {self.title}", SAME_TRAINING
+
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
+        if not self.exponent:
+            return ""
+        if differences := differing(start, end, SIZES):
+            return f"the nets differ in {', '.join(differences)}, and a power knows the {self.along} alone"
+        if self.along == "width" and start.depth != end.depth:
+            return "the nets differ in depth, and a power of the width knows the width alone"
+        return ""
+
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
+        return self.exponent * log(_size(end, self.along) / _size(start, self.along))
+
+
+def _size(net: Any, along: str) -> float:
+    """Plain layers and blocks of a net, or its mean width."""
+    if along == "depth":
+        return net.depth + sum(getattr(net, part, 0) for part in ("stem", "tail"))
+    widths = net.channels_by_layer[1:] if isinstance(net, Sequential) else (net.width,)
+    return sum(widths) / len(widths)
+
+
+class PathSum(Rule):
+    """By (sum over paths of p^3)^(-1/2), with p the layers on a path from input to output.
+
+    A plain net has one path, so that the rule is (L / L0)^(-3/2); each block of a residual net doubles the paths.
+
+    Source: Chen et al. 2024, as Zhang et al. 2026, section 4.3, quotes it.
+    """
+
+    name = "path_sum"
+    title = "PathSum, the cubes of the lengths of all paths"
+    assumptions = (SAME_TRAINING,)
+
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
+        for net in (start, end):
+            if not isinstance(net, Sequential):
+                return f"PathSum counts layers on the paths of layered nets; it says nothing of a {family(net)}"
+        differences = differing(start, end, (*SIZES, "stem", "tail", "block_depth"))
+        return (
+            f"the nets differ in {', '.join(differences)}, and PathSum knows lengths of paths alone"
+            if differences
+            else ""
+        )
+
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
+        return _log_path_sum(end) - _log_path_sum(start)
+
+
+def _log_path_sum(net: CarriedNet) -> float:
+    """ln of (sum over paths of p^3)^(-1/2)."""
+    if isinstance(net, Residual):
+        return float(log_path_sum_scale(net.blocks, net.block_depth, net.stem + net.tail)[0])
+    return POWER * log(net.depth)
+
+
+@dataclass(frozen=True, eq=False)
+class StableRate(Rule):
+    """By 2 / lambda_max of the loss's curvature on a batch at initialisation, for each net (`stable_rate`).
+
+    Args:
+        data, loss, draws, seed, level: as for `stable_rate`.
+
+    Source: docs/theory.md section 21.
+    """
+
+    data: tuple[ArrayLike, ArrayLike]
+    loss: str = "cross_entropy"
+    draws: int = 16
+    seed: int = 0
+    level: str | None = None
+
+    name = "stable_rate"
+    title = "2 / lambda_max on the data"
+    assumptions = ("tuned rates keep their ratio to 2 / lambda_max at initialisation on the given data", SAME_TRAINING)
+
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
+        return ""
+
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
+        return log(float(self.of(end)["stable_rate"])) - log(float(self.of(start)["stable_rate"]))
+
+    def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
+        if self.level:
+            return 0.0
+        stable = [self.of(net) for net in (start, end)]
+        return hypot(*(float(rates["stable_rate_stderr"] / rates["stable_rate"]) for rates in stable))
+
+    def of(self, net: CarriedNet) -> xr.Dataset:
+        """Sharpness and stable rate of one net; each is found once."""
+        if net not in self._known:
+            options: Any = {"loss": self.loss, "draws": self.draws, "seed": self.seed, "level": self.level}
+            self._known[net] = stable_rate(net, self.data, **options)
+        return self._known[net]
+
+    @cached_property
+    def _known(self) -> dict[CarriedNet, xr.Dataset]:
+        return {}
+
+
+# Rules that need nothing but the nets, and that theory does not choose.
+RIVALS: dict[str, Rule] = {
+    rule.name: rule for rule in (GivenPower(0.0, name="unchanged"), GivenPower(POWER, name="three_halves"), PathSum())
+}
+
+
+# Layers to which the share of the output term is followed.
+DEEPEST_SHARE = 1000
+
+
+def log_output_correction(
+    start: Sequential | TiedLoop | TokenStream, end: Sequential | TiedLoop | TokenStream
+) -> float:
+    """ln of the factor by which the output term changes a rate that the label term carried; NaN where not known.
+
+    It is 0 for loops, whose scale is that of the stream.
+    """
+    if isinstance(start, TiedLoop) or isinstance(end, TiedLoop):
+        return 0.0
+    return 0.5 * (log1p(_output_share(start)) - log1p(_output_share(end)))
+
+
+def _output_share(net: Sequential | TokenStream) -> float:
+    """Mean output term over mean label term in mean field; NaN for nets of layers with skip connections.
+
+    Where the whole update of a plain net is not predicted, that of the net with ReLU for smooth gates and without edges
+    is an order of magnitude. It tends to a number as 1 / L: of deeper nets it is that of `DEEPEST_SHARE` equal layers.
+    """
+    if isinstance(net, TokenStream):
+        if output_refusal(net):
+            return nan
+    elif net.has_skips:
+        return nan
+    elif output_term_refusal(net):
+        if any(taps > sites for taps, sites in zip(net.kernel, net.grid, strict=True)):
+            return nan  # no circular grid takes such a kernel
+        changes: dict[str, Any] = {"padding": "circular"} if net.padding != "circular" else {}
+        changes |= {"activation": "relu", "weight_variance": None} if net.sigma.triple is None else {}
+        net = replace(net, **changes)  # type: ignore[type-var]
+    if isinstance(net, Sequential) and net.depth > DEEPEST_SHARE and isinstance(getattr(net, net.WIDTH), int):
+        net = net.replace(depth=DEEPEST_SHARE)
+    means = log_means(net)
+    return nan if means is None else exp(means[1] - means[0])
+
+
+def log_channel_correction(start: Sequential, end: Sequential) -> float:
+    """Estimate of ln of the factor by which finite channels change a rate that the whole update carried."""
+    first, second = (log_channel_error(net, mean_field_terms(net)) for net in (start, end))
+    return first - second
+
+
+@lru_cache(maxsize=64)
+def log_means(net: Sequential | TokenStream) -> tuple[float, float] | None:
+    """ln of the means over layers of label and output term; None where floats or memory do not hold them."""
+    if isinstance(net, TokenStream):
+        streams = token_terms(net)
+        assert streams.label_term is not None
+        assert streams.output_term is not None
+        return log(streams.label_term.mean()), log(streams.output_term.mean())
+    try:
+        terms = mean_field_terms(net).both
+    except OverflowError:
+        return None
+    return None if terms is None else (float(log_mean(terms[0])), float(log_mean(terms[1])))

@@ -8,21 +8,20 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import fingerprint, inputs_described
 from meanfield.common.seeds import checked_seed, stream
-from meanfield.common.validation import require_choice
+from meanfield.common.validation import fingerprint, inputs_described, require_choice
 from meanfield.execution.run import Run, simulate_all, store_in
-from meanfield.execution.team import Workers
 from meanfield.execution.training import checked_pair
-from meanfield.nets.families.known import require_net
-from meanfield.nets.inputs.batches import require_classes
+from meanfield.execution.workers import Workers
+from meanfield.nets.inputs import require_classes
 from meanfield.nets.net import Net
-from meanfield.quantities.datasets import plain_dataset
+from meanfield.nets.recognised import require_net
+from meanfield.quantities.registry import plain_dataset
 from meanfield.simulation.training.data import checked_data
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
-from meanfield.simulation.weights.matrices import checked_weights
-from meanfield.theory.maps.output_curvature import mean_field_curvatures
+from meanfield.simulation.weights import checked_weights
+from meanfield.theory.tangent_kernels import mean_field_curvatures
 
 MEAN_FIELD = "mean_field"
 

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import PremiseWarning, takes
-from meanfield.nets.inputs.batches import PLAIN
+from meanfield.common.validation import Array, PremiseWarning, takes
+from meanfield.nets.inputs import PLAIN_BATCH
 from meanfield.verification.power import draws_to_converge, needing
 from meanfield.verification.verdicts import CONVERGED_SHARE
 
@@ -23,7 +22,7 @@ ROUNDING = ROUNDINGS["float64"]
 
 # What must be the same in both, besides the net's spec, with the values that datasets take for granted. All else may
 # differ: the level of a prediction; of a measurement the seed, the draws, the kind of weights, backend and precision.
-SHARED = {"loss": "squared", "batch": json.dumps(PLAIN.describe()), "given_inputs": "none", "fixed_layers": 0}
+SHARED = {"loss": "squared", "batch": json.dumps(PLAIN_BATCH.describe()), "given_inputs": "none", "fixed_layers": 0}
 
 
 def score(measured: Number, stderr: Number, predicted: Number, rounding: float = ROUNDING) -> Number:

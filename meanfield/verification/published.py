@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from meanfield.common.estimates import fit_power_law
-from meanfield.nets.families.residual import Residual
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.theory.laws.branches import NoPower, branch_powers
-from meanfield.theory.laws.residual import scaling_with
-from meanfield.theory.loops.laws import step_exponent
+from meanfield.nets.loop import TiedLoop
+from meanfield.nets.residual import Residual
+from meanfield.theory.laws import NoPower, branch_powers, scaling_with
+from meanfield.theory.loops import step_exponent
 
 PAPERS = ("Zhang et al. 2026", "Zheng et al. 2026", "Wang et al. 2026")
 PLAIN, SPECTRAL, LOOPED = PAPERS

@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
+from meanfield.common.validation import Array
 from meanfield.verification.verdicts import Deviation
 
 # Below this size corrections of order 1/x^2 are a hundredth or more.

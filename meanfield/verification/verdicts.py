@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import nctdtrinc, ndtri
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import critical_z
-from meanfield.common.validation import real_array, require_positive, takes
+from meanfield.common.validation import Array, real_array, require_positive, takes
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 import meanfield as mf
-from meanfield.nets import Pair, Sequential, checked_pairs
+from meanfield.nets import DirectionPair, Sequential, checked_pairs
 from sims.common.command import Option
 from sims.common.tables import measured, table
 
@@ -24,7 +24,7 @@ PAIR = Option(
 )
 
 
-def chosen_pairs(net: Sequential, given: list[str] | None) -> tuple[Pair, ...]:
+def chosen_pairs(net: Sequential, given: list[str] | None) -> tuple[DirectionPair, ...]:
     """The pairs that were asked for, or one of every kind; all inside the net."""
     return checked_pairs(net, map(_read, given) if given else _default_pairs(net))
 
@@ -46,7 +46,7 @@ def _read(text: str) -> tuple[tuple[int, int], ...]:
     return (first_layer, first_unit), (second_layer, second_unit)
 
 
-def open_seed(net: Sequential, pairs: tuple[Pair, ...], fixed: int, seed: int, weights: str = "auto") -> int:
+def open_seed(net: Sequential, pairs: tuple[DirectionPair, ...], fixed: int, seed: int, weights: str = "auto") -> int:
     """The first seed after the given one whose fixed layers let every direction through to the layers above.
 
     Behind a closed ReLU gate a direction's overlaps are 0 for ever, and nothing is left to follow. Dense ``weights``

@@ -9,7 +9,7 @@ import xarray as xr
 
 from meanfield.common import MOST_LAYERS, require_count
 from meanfield.execution import Run
-from meanfield.nets import LOSSES, MLP, ConvNet, Sequential
+from meanfield.nets import LOSS_NAMES, MLP, ConvNet, Sequential
 from meanfield.simulation import Energies
 from meanfield.theory import predict
 from sims.common.command import chosen_arrays, ladder
@@ -47,7 +47,7 @@ def measure(
     options: argparse.Namespace, results: Results, nets: dict[str, Sequential], depths: list[int]
 ) -> xr.Dataset:
     """Means over layers of all terms, and the error at the outputs, by net, head, loss and depth; theory beside."""
-    axes: Axes = {"net": list(nets), "head": HEADS, "loss": LOSSES, "depth": depths}
+    axes: Axes = {"net": list(nets), "head": HEADS, "loss": LOSS_NAMES, "depth": depths}
     runs = [
         seeded_run(
             options,

@@ -84,11 +84,11 @@ def run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     """Refuse optimizers by the option that names them, and a multiplier under which a block does nothing."""
     from meanfield.common import require_choice, require_positive
-    from meanfield.parameterizations import MUON_VARIANTS, OPTIMIZERS
+    from meanfield.parameterizations import MUON_VARIANTS, OPTIMIZER_NAMES
 
     for name in ("optimizer", "others"):
         if getattr(options, name) is not None:
-            require_choice(f"--{name}", getattr(options, name), OPTIMIZERS)
+            require_choice(f"--{name}", getattr(options, name), OPTIMIZER_NAMES)
     require_choice("--muon-variant", options.muon_variant, MUON_VARIANTS)
     require_positive("--base-multiplier", options.base_multiplier, why="at 0 blocks pass nothing on and never learn")
 

@@ -9,7 +9,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.common import require_choice
 from meanfield.execution import Run
-from meanfield.nets import MLP, Pair
+from meanfield.nets import MLP, DirectionPair
 from meanfield.simulation import PairOverlaps
 from meanfield.theory import GATES
 from sims.common.datasets import suffixed
@@ -33,7 +33,9 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     return {"net": net, "pairs": pairs, "fixed": fixed}
 
 
-def measure(options: argparse.Namespace, results: Results, net: MLP, pairs: tuple[Pair, ...], fixed: int) -> xr.Dataset:
+def measure(
+    options: argparse.Namespace, results: Results, net: MLP, pairs: tuple[DirectionPair, ...], fixed: int
+) -> xr.Dataset:
     """Everything redrawn, NAME, with NAME_exact; only what stands above the fixed layers, NAME_given; NAME_by_width."""
     below = net.channels_by_layer[1 : fixed + 1]
     widths = [max(1, round(options.width * factor)) for factor in WIDTH_FACTORS]

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.common import require_count
 from meanfield.execution import Run
-from meanfield.parameterizations import OPTIMIZERS, hyperparameter_table
+from meanfield.parameterizations import OPTIMIZER_NAMES, hyperparameter_table
 from meanfield.simulation import FirstUpdates
 from meanfield.verification import products_of
 from sims.common.blocks.base_values import PLAIN_RATES, RATES, block_net, hyperparameters
@@ -18,7 +18,7 @@ from sims.common.results import Results
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders; with biases, all optimizers are those whose tables have biases."""
     if options.biases and options.optimizers == ["all"]:
-        options.optimizers = [name for name in OPTIMIZERS if "hidden_bias" in hyperparameter_table(name, 2).roles]
+        options.optimizers = [name for name in OPTIMIZER_NAMES if "hidden_bias" in hyperparameter_table(name, 2).roles]
     require_count("--steps", options.steps)
     return {"described": planned_ladders(options, "steps", *NETS) | {"biases": int(options.biases)}}
 

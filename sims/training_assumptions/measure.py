@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.common import MOST_LAYERS, Array, require_choice, require_count, require_positive
 from meanfield.execution import Run
-from meanfield.parameterizations import OPTIMIZERS, WEIGHTS, transfer_hyperparameters
+from meanfield.parameterizations import OPTIMIZER_NAMES, WEIGHTS, transfer_hyperparameters
 from meanfield.simulation import TrainingAssumptions
 from meanfield.verification import places_of
 from sims.common.blocks.base_values import RATES, Values, block_net, given_soap_epsilon
@@ -36,7 +36,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     batches = (*options.batches, options.batch)
     if odd := [size for size in batches if size % 2]:
         raise ValueError(f"a batch of {odd[0]} images cannot be half of either class; give even numbers")
-    require_choice("--optimizer", options.optimizer, OPTIMIZERS)
+    require_choice("--optimizer", options.optimizer, OPTIMIZER_NAMES)
     if options.rate is None:
         options.rate = _own_rate(options.optimizer, options.input)
     require_positive("--rate", options.rate, why="it is a learning rate")

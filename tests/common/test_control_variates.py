@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.common.control_variates import adjusted
+from meanfield.common.estimates import adjusted
 
 REPEATS, DRAWS = 2000, 20
 MEANS = np.array([2.0, 0.5])

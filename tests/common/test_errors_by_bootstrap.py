@@ -18,17 +18,13 @@ from meanfield.common.estimates import (
 )
 from meanfield.optimizers import AdamW
 from meanfield.simulation.measures.base import Measure
-from meanfield.simulation.measures.blocks.base import BlockMeasure
+from meanfield.simulation.measures.blocks import BlockMeasure
 from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
-from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
-from meanfield.simulation.measures.propagation.tangent_propagation import TangentPropagation
-from meanfield.simulation.measures.propagation.token_statistics import TokenStatistics
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
-from meanfield.simulation.measures.stream_update import StreamUpdates
+from meanfield.simulation.measures.propagation import ActivationStatistics, TangentPropagation, TokenStatistics
+from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
 from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.simulation.training.trained_energies import TrainedResidualEnergies
-from meanfield.simulation.training.trained_losses import TrainedLosses
+from meanfield.simulation.training.trained import TrainedLosses, TrainedResidualEnergies
 from meanfield.verification.series import ladder_slope, limit_law, mean_over_draws, scale_law
 
 # A factor of the square root of two, either way, lies beyond this; bootstraps of so many repeats scatter by 5 %.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from meanfield.common.files import write_text_whole, write_whole
-from meanfield.execution.pieces import PieceStore
+from meanfield.execution.chunks import PieceStore
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from meanfield.execution.run import Run, simulate_all
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.measures.blocks.first_directions import FirstDirections
-from meanfield.simulation.measures.blocks.first_updates import FirstUpdates
-from meanfield.simulation.measures.blocks.training import (
-    TrainedStreams,
-    UpdateOrders,
-    copied,
-    middle_weights,
-    tabled,
-)
-from meanfield.simulation.training.draws import drawn_batch, drawn_weights
+from meanfield.nets.block_net import BlockNet
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.measures.block_updates import FirstDirections, FirstUpdates
+from meanfield.simulation.measures.blocks import TrainedStreams, UpdateOrders, copied, middle_weights, tabled
+from meanfield.simulation.training.data import drawn_batch, drawn_weights
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))
 RATES = {role: {"learning_rate": 0.1} for role in ("input", "hidden", "output", "input_bias", "hidden_bias")}

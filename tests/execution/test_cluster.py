@@ -9,9 +9,10 @@ import xarray as xr
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import meanfield as mf
-from meanfield.execution import chunks, cluster
+from meanfield.execution import chunks
+from meanfield.execution import workers as cluster
+from meanfield.execution.chunks import PieceStore
 from meanfield.execution.digests import code_digest
-from meanfield.execution.pieces import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 from sims.common import results as _results

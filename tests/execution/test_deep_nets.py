@@ -3,7 +3,7 @@
 import pytest
 
 import meanfield as mf
-from meanfield.execution import deep_nets
+from meanfield.execution import run
 from meanfield.simulation import cost
 from meanfield.simulation.measures.energies import Energies
 
@@ -25,7 +25,7 @@ def test_bytes_are_those_of_every_layer_counted(net, weights):
     measure = Energies(weights=weights)
     counted = measure.settled(net)
     for draws in (1, 10, 1000):
-        assert deep_nets.bytes_needed(measure, net, draws) == counted.bytes(net, draws)
+        assert run.bytes_needed(measure, net, draws) == counted.bytes(net, draws)
 
 
 def test_a_million_layers_are_not_met(monkeypatch):
@@ -36,7 +36,7 @@ def test_a_million_layers_are_not_met(monkeypatch):
     net = mf.MLP(depth=10**6, width=2)
     deep = mf.memory(net, weights="dense")
     assert met
-    assert max(met) <= deep_nets.COUNTED[-1]
+    assert max(met) <= run.COUNTED[-1]
     assert "units" not in vars(net)
     assert deep - mf.memory(net.replace(depth=10**6 - 1), weights="dense") == pytest.approx(deep / 10**6, rel=0.01)
 

@@ -12,9 +12,9 @@ from meanfield.execution import chunks, digests
 from meanfield.execution.chunks import Chunk
 from meanfield.execution.digests import code_digest, digest, sources_digest
 from meanfield.execution.run import Run
-from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.simulation.measures.energies import Energies
-from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
+from meanfield.simulation.measures.propagation import ActivationStatistics
 
 CHUNK = Chunk(mf.MLP(depth=2, width=4), Energies(inputs=np.ones((1, 4)), weights="dense"), 0, 0, 8)
 OTHERS = {
@@ -120,7 +120,7 @@ def test_arrays_differ_by_values_layout_and_type():
 
 @pytest.mark.parametrize("package", ["numpy", "scipy", "numba"])
 def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkeypatch):
-    before, known = CHUNK.key, digests.version
+    before, known = CHUNK.key, digests.installed_version
     monkeypatch.setattr(digests, "version", lambda name: "0.0" if name == package else known(name))
     code_digest.cache_clear()
     assert CHUNK.key != before

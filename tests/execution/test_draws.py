@@ -8,9 +8,9 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution.run import Run, simulate_all
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.simulation.measures.blocks.training import TrainedStreams
-from meanfield.simulation.measures.propagation.activation_statistics import ActivationStatistics
+from meanfield.nets.block_net import BlockNet
+from meanfield.simulation.measures.blocks import TrainedStreams
+from meanfield.simulation.measures.propagation import ActivationStatistics
 from sims.identities.__main__ import COMMAND as identities
 from sims.looped_update.__main__ import COMMAND as looped_update
 from tests.sims.commands import finished_run

@@ -17,9 +17,8 @@ import xarray as xr
 import meanfield as mf
 from meanfield.execution.chunks import Chunk, keys
 from meanfield.nets import activations
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Bias, Gain, Linear, Pointwise, Weight, Weightless
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
 from meanfield.optimizers.elementwise import SGD
 from meanfield.simulation.maps import OPERATIONS
 from meanfield.simulation.maps.base import Operation

@@ -9,7 +9,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.execution import chunks
 from meanfield.execution.run import Run
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
+from meanfield.simulation.measures.streams import ResidualEnergies
 
 LOOP = mf.TiedLoop(depth=5, width=30)
 

@@ -11,7 +11,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.common.files import DamagedFileWarning
 from meanfield.execution import chunks
-from meanfield.execution.pieces import RECORD, PieceStore
+from meanfield.execution.chunks import RECORD, PieceStore
 
 NET = mf.MLP(depth=2, width=4)
 PIECE = {"label_term": np.arange(6.0).reshape(3, 2), "output_term": np.ones((3, 2))}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.execution import processes
+from meanfield.execution import workers as processes
 from meanfield.execution.run import Run
 from meanfield.execution.training import training_run
 from tests.sims.commands import assert_gone

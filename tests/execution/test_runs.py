@@ -10,7 +10,7 @@ import meanfield as mf
 from meanfield.common.files import require_writable, write_whole
 from meanfield.common.seeds import derived_seed, stream
 from meanfield.execution import chunks, run
-from meanfield.execution.pieces import PieceStore
+from meanfield.execution.chunks import PieceStore
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 

@@ -15,21 +15,20 @@ import pytest
 import meanfield as mf
 from meanfield.common import seeds
 from meanfield.common.seeds import derived_seed, stream, stream_key, streams_of_draws
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.nets.inputs.batches import Batch
+from meanfield.nets.block_net import BlockNet
+from meanfield.nets.inputs import Batch
 from meanfield.optimizers import OPTIMIZERS, AdamW, Sophia
-from meanfield.simulation.arrays.device import GroupNormals
-from meanfield.simulation.measures.blocks.training import TrainedFeatures
+from meanfield.simulation.arrays import GroupNormals
+from meanfield.simulation.measures.blocks import TrainedFeatures
 from meanfield.simulation.measures.energies import Energies
-from meanfield.simulation.measures.overlap_methods import PROBE, overlap_method
+from meanfield.simulation.measures.overlap_energy import PROBE, overlap_method
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
-from meanfield.simulation.measures.propagation.tangent_propagation import TangentPropagation
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
-from meanfield.simulation.measures.stream_update import StreamUpdates
-from meanfield.simulation.training.minibatches import drawn_population, random_batches
+from meanfield.simulation.measures.propagation import TangentPropagation
+from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
+from meanfield.simulation.one_step import drawn_population, random_batches
 from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.simulation.training.trained_energies import TrainedResidualEnergies
-from meanfield.theory.maps.output_curvature import OUTPUT_DRAWS, mean_field_curvatures
+from meanfield.simulation.training.trained import TrainedResidualEnergies
+from meanfield.theory.tangent_kernels import OUTPUT_DRAWS, mean_field_curvatures
 from meanfield.verification.zhang_2026.identities.label_average import label_average
 from meanfield.verification.zheng_2026.printed_losses.loss_tables import loss_tables
 from sims.common.data.images import photo_crops

@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 import sims
-from meanfield.execution import team
+from meanfield.execution import workers as team
 from meanfield.execution.chunks import MOST_CHUNKS, MOST_DRAWS_PER_CHUNK
 from meanfield.execution.run import Run
 from meanfield.simulation.measures.energies import Energies

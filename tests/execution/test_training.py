@@ -7,10 +7,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.execution.run import Run, simulate_all
-from meanfield.execution.team import Workers
+from meanfield.execution.workers import Workers
 from meanfield.optimizers import SGD, AdamW
-from meanfield.simulation.training.data import Batches
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.data import Batches, drawn_weights
 from tests import derivable
 
 jax = pytest.importorskip("jax")

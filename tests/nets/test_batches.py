@@ -3,15 +3,15 @@
 import pytest
 
 import meanfield as mf
-from meanfield.nets.inputs.batches import PLAIN
+from meanfield.nets.inputs import PLAIN_BATCH
 
 NET = mf.MLP(depth=2, width=4, inputs=2)
 
 
 def test_a_plain_batch_is_what_the_papers_assume():
-    assert mf.Batch() == PLAIN
-    assert PLAIN.describe() == {"input_correlation": 0.0, "labels": "independent", "label_mean": 0.0}
-    assert PLAIN.has_plain_labels
+    assert mf.Batch() == PLAIN_BATCH
+    assert PLAIN_BATCH.describe() == {"input_correlation": 0.0, "labels": "independent", "label_mean": 0.0}
+    assert PLAIN_BATCH.has_plain_labels
     assert not mf.Batch(label_mean=1).has_plain_labels
     assert not mf.Batch(labels="teacher").has_plain_labels
 

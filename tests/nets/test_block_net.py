@@ -3,7 +3,7 @@
 import pytest
 
 import meanfield as mf
-from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 
 
 def test_shapes_and_roles():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.layers import Layer, joins
+from meanfield.nets.layered import Layer, joins
 from meanfield.theory.mean_field.layers import label_weights
 
 

@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.nets.families.recognised import as_family
 from meanfield.nets.maps import Linear, Normalisation, Pointwise, Weight
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Unit
+from meanfield.nets.recognised import as_family
 
 HOW = {"draws": 3, "seed": 4}
 NETS = {

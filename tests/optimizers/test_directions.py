@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from meanfield.optimizers import FIRST_STEPS, OPTIMIZERS, SSO
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.linear_algebra.factored import Factored, dense
-from meanfield.optimizers.linear_algebra.polar import newton_schulz, polar_factor
-from meanfield.optimizers.shampoo import second_moments
+from meanfield.optimizers.linear_algebra import Factored, dense, newton_schulz, polar_factor
+from meanfield.optimizers.matrices import second_moments
 
 SHAPES = [(12, 12), (12, 5), (5, 12), (1, 9), (9, 1)]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers.linear_algebra.ritz import RitzSpace
+from meanfield.optimizers.linear_algebra import RitzSpace
 
 
 def orthonormal(rng, size, columns):

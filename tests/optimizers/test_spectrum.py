@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers.linear_algebra.factored import Factored
-from meanfield.optimizers.linear_algebra.spectrum import DIRECT, rms_operator_norm, spectral_norm
+from meanfield.optimizers.linear_algebra import DIRECT, Factored, rms_operator_norm, spectral_norm
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (1, 7), (DIRECT + 60, DIRECT + 60), (DIRECT + 20, 2 * DIRECT), (400, 16)])

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, Lion, Muon, Shampoo, Sophia
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.linear_algebra.factored import Factored, dense
+from meanfield.optimizers.linear_algebra import Factored, dense
 
 SHAPES = [(12, 12), (12, 5), (1, 9), (9, 1)]
 EPSILON = 1e-3

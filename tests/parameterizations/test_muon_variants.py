@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers.muon import ELEMENT_SIZE
+from meanfield.optimizers.matrices import ELEMENT_SIZE
 from meanfield.parameterizations import (
     MUON_VARIANTS,
     WEIGHTS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meanfield.parameterizations import OPTIMIZERS, unmet_premises
+from meanfield.parameterizations import OPTIMIZER_NAMES, unmet_premises
 
 GROWN = {"width": 1024, "depth": 64, "base_width": 256, "base_depth": 4, "block_depth": 2}
 
@@ -66,7 +66,7 @@ def test_warnings_keep_to_the_roles():
     assert "takes the bound" not in warned("adamw", roles=("output",), block_depth=1)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
 def test_trained_sizes_are_not_called_beyond(optimizer):
     assert "beyond" not in warned(optimizer, width=4096, depth=256)
     assert "below the base" not in warned(optimizer, width=256, depth=4)

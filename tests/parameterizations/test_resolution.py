@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meanfield.parameterizations import (
-    OPTIMIZERS,
+    OPTIMIZER_NAMES,
     UNPRINTED,
     hyperparameter_table,
     optimizers_by_role,
@@ -79,7 +79,9 @@ def test_base_values_may_differ_by_role():
     }
 
 
-@given(st.sampled_from(OPTIMIZERS), st.integers(1, 3), st.tuples(sizes, sizes, sizes), st.tuples(sizes, sizes, sizes))
+@given(
+    st.sampled_from(OPTIMIZER_NAMES), st.integers(1, 3), st.tuples(sizes, sizes, sizes), st.tuples(sizes, sizes, sizes)
+)
 def test_two_steps_are_one(optimizer, block_depth, widths, depths):
     """From the base to a middle net and on to the large one is from the base to the large one."""
     names = hyperparameter_table(optimizer, block_depth).hyperparameters(optimizer)

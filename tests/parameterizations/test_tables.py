@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from meanfield.parameterizations import (
     BIASES,
     HYPERPARAMETERS,
-    OPTIMIZERS,
+    OPTIMIZER_NAMES,
     TABLES,
     WEIGHTS,
     Scaling,
@@ -49,7 +49,7 @@ def test_other_cells_are_refused(cell):
 
 def test_every_table_is_there():
     assert [table.number for table in TABLES] == list(PRINTED)
-    assert set(FAMILIES) == set(OPTIMIZERS)
+    assert set(FAMILIES) == set(OPTIMIZER_NAMES)
     for optimizer, (deep, shallow) in FAMILIES.items():
         assert (hyperparameter_table(optimizer, 1).number, hyperparameter_table(optimizer, 2).number) == (shallow, deep)
         assert hyperparameter_table(optimizer, 7) is hyperparameter_table(optimizer, 2)
@@ -64,24 +64,24 @@ def test_depth_reaches_only_sgd_and_epsilons_beyond_the_multiplier():
     """Takeaway 2 of the paper holds for learning rates and decays; the epsilons carry depth under every optimizer."""
     deep = {
         (optimizer, name)
-        for optimizer in OPTIMIZERS
+        for optimizer in OPTIMIZER_NAMES
         for name in hyperparameter_table(optimizer, 2).hyperparameters(optimizer)
         if scaling(optimizer, "hidden", name, block_depth=2).depth
     }
-    multipliers = {(optimizer, "block_multiplier") for optimizer in OPTIMIZERS}
+    multipliers = {(optimizer, "block_multiplier") for optimizer in OPTIMIZER_NAMES}
     rates = {("sgd", "learning_rate"), ("sgd", "weight_decay")}
     assert deep == multipliers | rates | {("adamw", "adamw_epsilon"), ("shampoo", "shampoo_epsilon")}
 
 
 def test_nothing_scales_under_the_standard_parameterization():
-    for optimizer in OPTIMIZERS:
+    for optimizer in OPTIMIZER_NAMES:
         for name in hyperparameter_table(optimizer, 2).hyperparameters(optimizer):
             for role in hyperparameter_table(optimizer, 2).roles:
                 cell = scaling(optimizer, role, name, block_depth=2, parameterization="standard")
                 assert cell == Scaling()
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
 @pytest.mark.parametrize("role", BIASES)
 def test_biases_belong_to_optimizers_of_vectors(optimizer, role):
     if optimizer in ("sgd", "adamw", "lion", "sophia"):
@@ -109,11 +109,11 @@ def test_unknown_names_get_the_choices(given, message):
 
 
 def test_an_epsilon_belongs_to_its_optimizer():
-    own = {optimizer: hyperparameter_table(optimizer, 2).hyperparameters(optimizer) for optimizer in OPTIMIZERS}
+    own = {optimizer: hyperparameter_table(optimizer, 2).hyperparameters(optimizer) for optimizer in OPTIMIZER_NAMES}
     owners = {name: [optimizer for optimizer, names in own.items() if name in names] for name in HYPERPARAMETERS}
     assert owners["adamw_epsilon"] == ["adamw"]
     assert owners["shampoo_epsilon"] == ["shampoo"]
-    assert owners["learning_rate"] == list(OPTIMIZERS)
+    assert owners["learning_rate"] == list(OPTIMIZER_NAMES)
 
 
 @given(scalings, scalings, ratios, ratios)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fraction
-from meanfield.quantities.stencil_sums import missing_terms
+from meanfield.nets.lattice import missing_terms, neighbours, offsets, rectangle_boundary_fraction
 
 ROUNDING = 1e-9
 

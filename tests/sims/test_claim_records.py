@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import xarray as xr
 
-from meanfield.execution.team import Workers
+from meanfield.execution.workers import Workers
 from sims.claims import record, runs, seeds
 from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.recorded_page import evidence_page

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from meanfield.execution.digests import code_digest
-from meanfield.execution.team import Workers
+from meanfield.execution.workers import Workers
 from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.judges import Contest, contest
 from meanfield.verification.published import MeasuredSlope

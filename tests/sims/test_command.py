@@ -11,7 +11,7 @@ import pytest
 import sims
 from meanfield.common.files import write_text_whole
 from meanfield.common.validation import PremiseWarning
-from meanfield.execution.team import Workers
+from meanfield.execution.workers import Workers
 from sims import __main__ as commands
 from sims import simulation as simulation_module
 from sims.common.command import Preset, check_command, preset_lines, run_command

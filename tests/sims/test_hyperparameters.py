@@ -7,7 +7,7 @@ import pytest
 import meanfield as mf
 from meanfield.parameterizations import (
     MUON_VARIANTS,
-    OPTIMIZERS,
+    OPTIMIZER_NAMES,
     PARAMETERIZATIONS,
     hyperparameters_of,
     optimizers_by_role,
@@ -64,11 +64,11 @@ def test_json_holds_what_resolve_gives(capsys):
 
 
 DIMENSIONS = {"input_dimension": 48, "output_dimension": 1000}
-HYBRIDS = [(hidden, others) for hidden in OPTIMIZERS for others in ("adamw", "sgd", "muon")]
+HYBRIDS = [(hidden, others) for hidden in OPTIMIZER_NAMES for others in ("adamw", "sgd", "muon")]
 
 
 @pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)
-@pytest.mark.parametrize(("optimizer", "others"), [*((name, None) for name in OPTIMIZERS), *HYBRIDS])
+@pytest.mark.parametrize(("optimizer", "others"), [*((name, None) for name in OPTIMIZER_NAMES), *HYBRIDS])
 def test_the_library_returns_what_the_command_prints(optimizer, others, parameterization):
     """Every optimizer and hybrid under every variant of Muon, epsilons that the paper leaves out included."""
     name = optimizer if others is None else f"{optimizer}-{others}"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from figures import table_cells as figure
-from meanfield.parameterizations import BIASES, OPTIMIZERS, WEIGHTS, hyperparameter_table
+from meanfield.parameterizations import BIASES, OPTIMIZER_NAMES, WEIGHTS, hyperparameter_table
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import table_cells as claims
 from meanfield.verification.zheng_2026 import takeaways
@@ -23,7 +23,7 @@ def _run(folder, optimizers, draws, *more):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    return _run(tmp_path_factory.mktemp("cells"), OPTIMIZERS, 24)
+    return _run(tmp_path_factory.mktemp("cells"), OPTIMIZER_NAMES, 24)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def _cells(dataset, optimizer):
 
 def test_printed_powers_are_those_of_the_tables(finished):
     """Read off the values that the nets were given; every cell of every table is looked at."""
-    for optimizer in OPTIMIZERS:
+    for optimizer in OPTIMIZER_NAMES:
         table, cells = hyperparameter_table(optimizer, 2), _cells(finished, optimizer)
         names = table.hyperparameters(optimizer)
         assert {at[:2] for at in cells} == {(role, name) for role in WEIGHTS for name in names}
@@ -54,7 +54,7 @@ def test_printed_powers_are_those_of_the_tables(finished):
 
 def test_biases_have_cells_of_their_own():
     """Without multipliers, which are those of their weights; optimizers of matrices leave biases to AdamW."""
-    for optimizer in OPTIMIZERS:
+    for optimizer in OPTIMIZER_NAMES:
         by = optimizer if "input_bias" in hyperparameter_table(optimizer, 2).roles else "adamw"
         names = set(hyperparameter_table(by, 2).hyperparameters(by)) - {"block_multiplier"}
         assert set(claims.cells(optimizer, 2, biases=True)) == {(role, name) for role in BIASES for name in names}
@@ -106,7 +106,7 @@ def _half_a_power_off(dataset, optimizer):
             yield (role, name, direction), _judged(wrong, optimizer, name)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
 def test_half_a_power_in_any_cell_is_refuted(finished, of_gradients, optimizer):
     """In width and in depth; variances, which change what is drawn, are in the mutations of tables."""
     dataset = of_gradients if optimizer in of_gradients["optimizer"] else finished
@@ -134,7 +134,7 @@ def test_report_and_figure_show_every_cell_that_scales(finished):
     printed = text(wrong)
     axes = dict(zip(("width", "depth"), figure.draw(wrong).axes, strict=True))
     for direction, panel in axes.items():
-        shown = [c for c in claims.measured_cells(wrong, *OPTIMIZERS) if c.direction == direction]
+        shown = [c for c in claims.measured_cells(wrong, *OPTIMIZER_NAMES) if c.direction == direction]
         shown = [c for c in shown if c.printed or not c.stands]
         assert [label.get_text() for label in panel.get_yticklabels()] == [cell.name for cell in shown]
         lines = {line.get_label(): line for line in panel.lines}

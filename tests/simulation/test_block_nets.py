@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.nets.families.mlp import MLP
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.measures.blocks.orders import split_by_order
+from meanfield.nets.block_net import BlockNet
+from meanfield.nets.layered import MLP
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.arrays import NUMPY
+from meanfield.simulation.measures.blocks import split_by_order
 from meanfield.simulation.passes import forward
-from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
+from meanfield.simulation.training.data import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.gradients import gradients
-from meanfield.simulation.weights.matrices import given_weights
+from meanfield.simulation.weights import given_weights
 from tests.naive import block_streams, label_loss
 
 STEP = 1e-5

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers import OPTIMIZERS
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.measures.blocks.training import TrainedStreams, copied, root_mean_square, weight_roles
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.measures.blocks import TrainedStreams, copied, root_mean_square, weight_roles
 from meanfield.simulation.training.gradients import gradients
 
 NET = BlockNet(width=12, depth=2, variances=(0.1, 0.1, 0.5))

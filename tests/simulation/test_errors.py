@@ -6,10 +6,11 @@ from scipy.special import logsumexp
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose
-from meanfield.simulation import errors, passes
-from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights.matrices import draw_weights
+from meanfield.simulation import draws as errors
+from meanfield.simulation import passes
+from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.weights import draw_weights
 from tests.statistics import consistent
 
 NETS = [

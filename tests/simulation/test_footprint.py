@@ -12,7 +12,7 @@ import pytest
 import meanfield as mf
 from meanfield.simulation import cost
 from meanfield.simulation.cost import draws_per_batch
-from meanfield.simulation.measures.overlap_methods import LABELS
+from meanfield.simulation.measures.overlap_energy import LABELS
 
 # Forked from a process that has imported the library, a child that has compiled its kernels on a small net, and given
 # back what that took, draws a large one: bytes that its peak is above before. How long the C library keeps freed blocks
@@ -26,9 +26,9 @@ import os
 import sys
 from functools import partial
 import meanfield as mf
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights.slabs import give_back
+from meanfield.simulation.measures.streams import ResidualEnergies
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.weights import give_back
 
 def resident(field):
     with open("/proc/self/status") as status:

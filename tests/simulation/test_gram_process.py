@@ -9,8 +9,8 @@ from scipy.stats import ks_2samp
 
 import meanfield as mf
 from meanfield.common.estimates import FALSE_ALARM_BUDGET
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights.gram_process import draw_gram_energies
+from meanfield.simulation.kernels.gram_process import draw_gram_energies
+from meanfield.simulation.measures.energies import draw_energies
 from tests.draws import in_batches
 from tests.statistics import COMPARISONS, consistent
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.common.control_variates import adjusted
+from meanfield.common.estimates import adjusted
 from meanfield.simulation.kernels.gram_process import (
     ACTIVE,
     ALONG,
@@ -26,9 +26,10 @@ from meanfield.simulation.kernels.gram_process import (
     NORMALS,
     THIRD,
     THIRD_NEXT,
+    _halved_degrees,
     column_energies,
+    draw_gram_energies,
 )
-from meanfield.simulation.weights.gram_process import _halved_degrees, draw_gram_energies
 from tests.statistics import consistent
 
 DEPTH, OUTPUTS = 3, 4

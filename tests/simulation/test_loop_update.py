@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import stream
-from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates, random_signs
+from meanfield.simulation.measures.streams import UPDATES, StreamUpdates, random_signs
 from tests import naive
 from tests.draws import drawn_by, in_batches
 from tests.simulation.test_residual_energy import _given_draw

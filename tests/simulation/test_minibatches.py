@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.training.minibatches import all_batches, drawn_population, random_batches
+from meanfield.simulation.one_step import all_batches, drawn_population, random_batches
 from tests.statistics import consistent
 
 POPULATION = drawn_population(mf.MLP(depth=2, width=5, outputs=2), 4, 7)

@@ -5,10 +5,10 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Linear, Pointwise, Weight
-from meanfield.nets.units import uses
+from meanfield.nets.net import uses
 from meanfield.simulation import passes
-from meanfield.simulation.weights.matrices import Dense, Grouped
-from meanfield.simulation.weights.moves import GradientMoves, MatrixMoves
+from meanfield.simulation.moves import GradientMoves, MatrixMoves
+from meanfield.simulation.weights import Dense, Grouped
 from tests.simulation.test_walk import STREAMS, _chain
 
 SIZE = 1e-5

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Bias, Linear, Pointwise, Weight
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
 from tests import derivable
 from tests.draws import given_draw
 from tests.strategies import nets

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.simulation import passes
-from meanfield.simulation.measures import overlap_methods, update_energy
-from meanfield.simulation.measures import tangent_kernel as overlap
-from meanfield.simulation.weights.matrices import Dense
+from meanfield.simulation.measures import energies, overlap_energy
+from meanfield.simulation.measures import overlap_energy as overlap
+from meanfield.simulation.weights import Dense
 from tests import naive
 from tests.draws import given_draw
 from tests.statistics import consistent
@@ -66,11 +66,11 @@ def test_gates_that_know_more_than_the_sign_need_their_own_columns(monkeypatch):
 
 def _both_ways(monkeypatch, net, method):
     exact = _overlap_energies(net)
-    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
-    assert overlap_methods.overlap_method(net).name == method
+    monkeypatch.setattr(overlap_energy, "DENSE_UNITS", 0)
+    assert overlap_energy.overlap_method(net).name == method
     return exact, _overlap_energies(net)
 
 
 def _overlap_energies(net):
     batches = [range(start, start + 64) for start in range(0, DRAWS, 64)]
-    return np.concatenate([update_energy.draw_energies(net, 3, batch)["overlap_energy"] for batch in batches])
+    return np.concatenate([energies.draw_energies(net, 3, batch)["overlap_energy"] for batch in batches])

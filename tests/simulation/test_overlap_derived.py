@@ -4,12 +4,11 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Linear, Pointwise, Pooling, Weight
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
 from meanfield.simulation import passes
-from meanfield.simulation.measures.tangent_kernel import tangent_kernels
-from meanfield.simulation.weights.matrices import Dense, named
+from meanfield.simulation.measures.overlap_energy import tangent_kernels
+from meanfield.simulation.weights import Dense, named
 from tests import derivable
 from tests.draws import given_draw
 from tests.strategies import chains

@@ -5,9 +5,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures import pair_overlaps
-from meanfield.simulation.weights.matrices import draw_weights
+from meanfield.simulation.weights import draw_weights
 from tests import naive
 from tests.statistics import consistent
 

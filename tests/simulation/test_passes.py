@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.simulation import passes
-from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation import moves, passes
+from meanfield.simulation.arrays import NUMPY
+from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import LinearOperation, patches_of
-from meanfield.simulation.weights import moves
-from meanfield.simulation.weights.matrices import Dense, draw_weights
+from meanfield.simulation.maps.weighted import LinearOperation, patches_of
+from meanfield.simulation.weights import Dense, draw_weights
 from tests.strategies import architectures
 
 

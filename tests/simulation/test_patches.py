@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.nets.lattice import neighbours, reversed_neighbours
-from meanfield.simulation.arrays.device import Stencils
+from meanfield.simulation.arrays import Stencils
 from meanfield.simulation.kernels import patches
 
 # Small grids, which are gathered site by site, and grids of 256 sites and more, run by run unless runs are short.

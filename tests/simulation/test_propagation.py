@@ -8,9 +8,8 @@ import pytest
 import meanfield as mf
 from meanfield.common.seeds import streams_of_draws
 from meanfield.simulation import passes
-from meanfield.simulation.measures.propagation.tangent_propagation import _directions
-from meanfield.simulation.measures.propagation.token_statistics import token_correlation
-from meanfield.simulation.measures.update_energy import Conditions, drawn_passes
+from meanfield.simulation.measures.energies import Conditions, drawn_passes
+from meanfield.simulation.measures.propagation import _directions, token_correlation
 from tests.statistics import consistent
 
 HOW = {"draws": 4, "seed": 3}
@@ -52,7 +51,7 @@ def test_directions_are_shared_by_tokens_or_sum_to_zero_over_them():
 def test_a_pre_norm_unit_passes_its_own_stream_on_unchanged(norm, expected):
     """A branch sees directions of tokens alone: stretching them moves it nowhere. A norm behind the join undoes it."""
     state = _state(NET.replace(norm=norm))
-    moved = passes.carried(state, 2, state.values[1])
+    moved = passes.tangent_through(state, 2, state.values[1])
     assert np.allclose(moved, state.values[1], rtol=0, atol=1e-12) == expected
 
 

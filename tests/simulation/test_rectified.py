@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Linear, Pointwise, Pooling, Weight
-from meanfield.nets.units import Unit
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.maps.rectified import RectifiedLinear, rectified
+from meanfield.nets.net import Chain, Unit
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.arrays import NUMPY
+from meanfield.simulation.maps.weighted import RectifiedLinear, rectified_net
+from meanfield.simulation.moves import MatrixMoves
 from meanfield.simulation.passes import backward, forward, tangent, through_readout
 from meanfield.simulation.training.gradients import gradients
-from meanfield.simulation.weights.matrices import Dense
-from meanfield.simulation.weights.moves import MatrixMoves
+from meanfield.simulation.weights import Dense
 
 PLANE = {"grid": (4, 5), "kernel": (3, 3), "inputs": 3, "outputs": 2}
 NETS = [
@@ -58,7 +57,7 @@ def gradients_and_error(net, weights, inputs, columns, arrays):
 @pytest.mark.parametrize("direct", [True, False])
 def test_passes_and_gradients_are_those_of_the_maps_one_by_one(net, columns, direct):
     weights, inputs = drawn(net, 0), RNG(1).normal(size=(DRAWS, net.first_channels, net.inputs, net.sites))
-    joined, arrays = rectified(net), NUMPY.for_training() if direct else NUMPY
+    joined, arrays = rectified_net(net), NUMPY.for_training() if direct else NUMPY
     state, moved, errors = gradients_and_error(joined, weights, inputs, columns, arrays)
     plain, expected, plain_errors = gradients_and_error(net, weights, inputs, columns, NUMPY)
     np.testing.assert_allclose(state.output, plain.output, rtol=1e-9, atol=1e-9 * np.abs(plain.output).max())
@@ -71,7 +70,7 @@ def test_passes_and_gradients_are_those_of_the_maps_one_by_one(net, columns, dir
 def test_tangents_are_those_of_the_maps_one_by_one(net):
     weights, moves = drawn(net, 0), drawn(net, 3)
     inputs = RNG(1).normal(size=(DRAWS, net.first_channels, net.inputs, net.sites))
-    joined, plain = forward(rectified(net), weights, inputs, NUMPY.for_training()), forward(net, weights, inputs)
+    joined, plain = forward(rectified_net(net), weights, inputs, NUMPY.for_training()), forward(net, weights, inputs)
 
     def changes(state):
         def moved(places, patches):
@@ -85,10 +84,10 @@ def test_tangents_are_those_of_the_maps_one_by_one(net):
 
 
 def test_relu_and_a_stencil_are_joined_and_nothing_else():
-    kinds = [[type(part) for part in unit.maps] for unit in rectified(NETS[0]).units]
+    kinds = [[type(part) for part in unit.maps] for unit in rectified_net(NETS[0]).units]
     assert kinds == [[RectifiedLinear]] * 3
-    assert rectified(NETS[0]).readout_unit == NETS[0].readout_unit  # its linear map has no stencil
-    assert rectified(NETS[2]).units == NETS[2].units
+    assert rectified_net(NETS[0]).readout_unit == NETS[0].readout_unit  # its linear map has no stencil
+    assert rectified_net(NETS[2]).units == NETS[2].units
     dense = mf.MLP(depth=2, width=4)
-    assert not any(isinstance(part, RectifiedLinear) for unit in rectified(dense).units for part in unit.maps)
-    assert any(isinstance(part, Linear) for part in rectified(NETS[1]).readout_unit.maps)
+    assert not any(isinstance(part, RectifiedLinear) for unit in rectified_net(dense).units for part in unit.maps)
+    assert any(isinstance(part, Linear) for part in rectified_net(NETS[1]).readout_unit.maps)

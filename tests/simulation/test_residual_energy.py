@@ -10,11 +10,10 @@ from scipy import stats
 
 import meanfield as mf
 from meanfield.common.seeds import stream, streams_of_draws
-from meanfield.simulation import walk
-from meanfield.simulation.kernels.normals import NormalSource
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
-from meanfield.simulation.measures.stream_update import StreamUpdates
-from meanfield.simulation.weights.matrices import draw_dense
+from meanfield.simulation import passes
+from meanfield.simulation.kernels.gaussians import NormalSource
+from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
+from meanfield.simulation.weights import draw_dense
 from tests import naive
 from tests.draws import drawn_by, in_batches
 from tests.statistics import COMPARISONS, consistent
@@ -130,7 +129,7 @@ def test_a_draw_does_not_depend_on_its_company(kind, tied):
 def test_the_scale_of_a_stream_changes_no_number(kind, activation, monkeypatch):
     loop = mf.TiedLoop(depth=12, width=9, alpha=0, activation=activation, weight_variance=8.0)
     plain = draw_residual_energies(loop, 0, range(5), weights=kind)
-    monkeypatch.setattr(walk, "LARGEST_EXPONENT", 1)
+    monkeypatch.setattr(passes, "LARGEST_EXPONENT", 1)
     scaled = draw_residual_energies(loop, 0, range(5), weights=kind)
     assert (scaled["binary_exponent"][:, -1] > 1).any()
     for name, power in (("residual_energy", 2), ("correlation_term", 2), ("cross_term", 1)):

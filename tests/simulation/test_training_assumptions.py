@@ -5,16 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.measures.blocks.assumptions import TrainingAssumptions
+from meanfield.nets.block_net import BlockNet
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.arrays import NUMPY
+from meanfield.simulation.measures.block_updates import TrainingAssumptions
 from meanfield.simulation.passes import forward
-from meanfield.simulation.training.data import given_data
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.data import drawn_weights, given_data
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.losses import Logistic
-from meanfield.simulation.weights.matrices import given_weights
+from meanfield.simulation.weights import given_weights
 from tests.naive import block_streams, label_loss
 
 NET = BlockNet(

@@ -20,9 +20,9 @@ from scipy import stats
 import meanfield as mf
 from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.simulation import passes
-from meanfield.simulation.maps.normalisation import NormalisationOperation
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights.matrices import draw_weights, given_weights
+from meanfield.simulation.maps.weightless import NormalisationOperation
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.weights import draw_weights, given_weights
 from tests import naive
 from tests.draws import given_draw
 from tests.statistics import COMPARISONS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.measures.energies import draw_energies
 from tests.draws import given_draw
 from tests.strategies import architectures
 
@@ -56,11 +56,11 @@ def test_a_draw_does_not_depend_on_its_company(net):
 
 def test_adding_a_quantity_shifts_no_other(monkeypatch):
     """The probe column has its own stream: label and output terms are the same with and without it."""
-    from meanfield.simulation.measures import overlap_methods
+    from meanfield.simulation.measures import overlap_energy
 
     net = mf.ConvNet(depth=3, channels=4, grid=(6,))
     dense = draw_energies(net, 1, range(4))
-    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_energy, "DENSE_UNITS", 0)
     probed = draw_energies(net, 1, range(4))
     for name in ("label_term", "output_term"):
         np.testing.assert_allclose(dense[name], probed[name], rtol=1e-12)
@@ -70,7 +70,7 @@ def test_adding_a_quantity_shifts_no_other(monkeypatch):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_inputs_of_fully_connected_nets_are_normalised(width, activation):
     from meanfield.common.seeds import streams_by_purpose
-    from meanfield.simulation.inputs import draw_inputs
+    from meanfield.simulation.draws import draw_inputs
 
     net = mf.MLP(depth=1, width=width, activation=activation, inputs=3)
     inputs = draw_inputs(net, streams_by_purpose(0, range(50)))
@@ -80,7 +80,7 @@ def test_inputs_of_fully_connected_nets_are_normalised(width, activation):
 
 def test_weights_are_numpys_own_numbers():
     from meanfield.common.seeds import stream, streams_of_draws
-    from meanfield.simulation.weights.matrices import draw_weights
+    from meanfield.simulation.weights import draw_weights
 
     net = mf.ConvNet(depth=2, channels=3, grid=(4,))
     (first, *_) = draw_weights(net, streams_of_draws(5, "weights", [2]), "dense").values()

@@ -5,15 +5,13 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Weight
-from meanfield.nets.units import Unit
-from meanfield.simulation import passes, walk
-from meanfield.simulation.inputs import draw_inputs
-from meanfield.simulation.measures.residual_energy import POWERS, ResidualEnergies
-from meanfield.simulation.measures.stream_update import UPDATES, StreamUpdates
-from meanfield.simulation.weights.in_turn import DrawnInTurn
-from meanfield.simulation.weights.matrices import draw_weights
+from meanfield.nets.net import Chain, Unit
+from meanfield.simulation import passes
+from meanfield.simulation import passes as walk
+from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.measures.streams import POWERS, UPDATES, ResidualEnergies, StreamUpdates
+from meanfield.simulation.weights import DrawnInTurn, draw_weights
 from tests import naive
 from tests.draws import drawn_by
 
@@ -118,9 +116,9 @@ def test_normalised_branches_do_not_notice_how_far_their_stream_is_gone():
     weights, start = _drawn(net, "dense")
     unit = net.units[0]
     setting = passes.forward(net, weights, start).setting
-    _, plain = walk._along(unit, start, None, setting)
-    _, far = walk._along(unit, start, np.full(DRAWS, 2000), setting)
-    near = walk._along(unit, start, np.full(DRAWS, 20), setting)[1]
+    _, plain = walk._scaled_along(unit, start, None, setting)
+    _, far = walk._scaled_along(unit, start, np.full(DRAWS, 2000), setting)
+    near = walk._scaled_along(unit, start, np.full(DRAWS, 20), setting)[1]
     np.testing.assert_array_equal(near, plain * 2.0**-20)
     assert np.isfinite(far).all()
     assert not far.any()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.measures.blocks.training import copied, tabled
-from meanfield.simulation.training.draws import drawn_batch, drawn_weights
+from meanfield.nets.block_net import BlockNet
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.measures.blocks import copied, tabled
+from meanfield.simulation.training.data import drawn_batch, drawn_weights
 
 RATE, DECAY = 0.05, 0.3
 

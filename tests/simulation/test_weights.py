@@ -13,17 +13,15 @@ from scipy import stats
 import meanfield as mf
 from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.nets.maps import Weight
-from meanfield.simulation import passes
+from meanfield.simulation import passes, weights
+from meanfield.simulation import weights as memory
 from meanfield.simulation.cost import chosen_weights
-from meanfield.simulation.kernels import reveal as kernel
-from meanfield.simulation.kernels.normals import NormalSource
-from meanfield.simulation.measures import overlap_methods
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.simulation.weights import matrices as weights
-from meanfield.simulation.weights import slabs as memory
-from meanfield.simulation.weights.matrices import Dense, Lazy, draw_weights
-from meanfield.simulation.weights.moves import gradient_changes
-from meanfield.simulation.weights.slabs import Slabs
+from meanfield.simulation.kernels import gaussians as kernel
+from meanfield.simulation.kernels.gaussians import NormalSource
+from meanfield.simulation.measures import overlap_energy
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.weights import Dense, Lazy, Slabs, draw_weights
 from tests.draws import in_batches
 from tests.statistics import COMPARISONS, consistent
 from tests.strategies import conv_nets
@@ -150,12 +148,12 @@ NETS = {
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
 def test_lazy_draws_have_the_law_of_dense_ones(net, monkeypatch):
-    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
+    monkeypatch.setattr(overlap_energy, "DENSE_UNITS", 0)  # the tangent kernel would ask for all columns
     assert min(p for p in _disagreements(net) if p == p) > 1e-6 / COMPARISONS
 
 
 def test_another_width_is_seen(monkeypatch):
-    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)
+    monkeypatch.setattr(overlap_energy, "DENSE_UNITS", 0)
     """Negative control: one channel in twelve more changes every distribution that is compared above."""
     assert min(_disagreements(mf.MLP(depth=4, width=24), mf.MLP(depth=4, width=32))) < 1e-6 / COMPARISONS
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.maps import linear
-from meanfield.simulation.measures.estimates.controls import controls_refusal
+from meanfield.simulation.maps import weighted
+from meanfield.simulation.measures.controls import controls_refusal
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent, excess
 
@@ -172,14 +172,14 @@ def test_another_input_law_is_seen(monkeypatch):
 def test_a_dropped_kernel_offset_is_seen(monkeypatch):
     net = mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution")
     for name in ("neighbours", "reversed_neighbours"):
-        whole = getattr(linear, name)
+        whole = getattr(weighted, name)
 
         def dropped(*lattice, whole=whole):
             table = whole(*lattice).copy()
             table[0] = -1
             return table
 
-        monkeypatch.setattr(linear, name, dropped)
+        monkeypatch.setattr(weighted, name, dropped)
     measured = _measure(net, draws=DRAWS_OF_CONTROLS)
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
@@ -195,10 +195,10 @@ def test_swapped_padding_is_seen():
 
 def test_the_sum_of_minima_is_told_from_the_exact_law():
     """ReLU: refuted as a growth law with a free prefactor; linear nets of one site: exact."""
-    relu, linear = (mf.MLP(depth=6, width=256, activation=name) for name in ("relu", "linear"))
-    laws = {net.activation: mf.predict(net, level="law") for net in (relu, linear)}
+    relu, weighted = (mf.MLP(depth=6, width=256, activation=name) for name in ("relu", "linear"))
+    laws = {net.activation: mf.predict(net, level="law") for net in (relu, weighted)}
     assert not _agrees(_measure(relu), laws["relu"], relu, "overlap_energy")
-    assert _agrees(_measure(linear), laws["linear"], linear, "overlap_energy")
+    assert _agrees(_measure(weighted), laws["linear"], weighted, "overlap_energy")
 
 
 @pytest.mark.usefixtures("no_overlap_energies")

@@ -8,10 +8,10 @@ import meanfield as mf
 from meanfield.common import machine
 from meanfield.common.machine import progress, seconds_refusal
 from meanfield.nets import net as any_net
-from meanfield.theory.laws import learning_rate
-from meanfield.theory.loops import covariance
-from meanfield.theory.mean_field import inputs, profiles
-from meanfield.transfer import corrections, rules
+from meanfield.theory import learning_rate, loops
+from meanfield.theory.mean_field import layers
+from meanfield.transfer import rules
+from meanfield.transfer import rules as corrections
 
 DEEP = 10**6
 
@@ -53,7 +53,7 @@ def test_other_nets_are_walked_whatever_their_depth(net, monkeypatch):
 def test_a_rate_is_carried_to_many_layers_without_meeting_them(monkeypatch):
     """Rules that walk say that they do not; the share of outputs is that of few layers."""
     monkeypatch.setattr(corrections, "DEEPEST_SHARE", 50)
-    met = counted(monkeypatch, corrections, "mean_field_terms"), counted(monkeypatch, profiles, "plain_terms")
+    met = counted(monkeypatch, corrections, "mean_field_terms"), counted(monkeypatch, layers, "plain_terms")
     corrections.log_means.cache_clear()
     depth, width = 2 * rules.DEEPEST_FOLLOWED, 10**8
     carried = mf.explain_transfer(0.1, mf.MLP(depth=4, width=width), mf.MLP(depth=depth, width=width))
@@ -78,7 +78,7 @@ def test_many_layers_at_few_units_are_no_overflow(monkeypatch):
 
 
 def test_loops_of_a_million_tied_steps_are_refused_before_the_first(monkeypatch):
-    monkeypatch.setattr(covariance, "PairSum", lambda *given: pytest.fail("steps begin"))
+    monkeypatch.setattr(loops, "PairSum", lambda *given: pytest.fail("steps begin"))
     monkeypatch.setattr(any_net, "channels_by_value", lambda *given: pytest.fail("units are listed"))
     deep = mf.TiedLoop(depth=DEEP, width=4)
     with pytest.raises(ValueError, match=r"1,000,000 tied steps takes about \d+ hours .* lower depth to 120,000, or"):
@@ -86,9 +86,9 @@ def test_loops_of_a_million_tied_steps_are_refused_before_the_first(monkeypatch)
     with pytest.raises(ValueError, match="rule 'power_law' does"):
         mf.transfer_learning_rate(0.1, deep.replace(depth=4), deep)
     assert mf.transfer_learning_rate(0.1, deep.replace(depth=4), deep, rule="power_law") == 0.1
-    assert not covariance.time_refusal(deep.replace(depth=10**5))
-    assert "18,973" in covariance.time_refusal(deep.replace(depth=10**5, activation="gelu"))
-    assert not covariance.time_refusal(deep.replace(tied=False))
+    assert not loops.time_refusal(deep.replace(depth=10**5))
+    assert "18,973" in loops.time_refusal(deep.replace(depth=10**5, activation="gelu"))
+    assert not loops.time_refusal(deep.replace(tied=False))
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_loops_of_a_million_tied_steps_are_refused_before_the_first(monkeypatch)
     ],
 )
 def test_grids_beyond_memory_or_time_are_refused_before_the_first_array(net, error, message, monkeypatch):
-    monkeypatch.setattr(inputs, "white_product", lambda *given: pytest.fail("arrays are made"))
+    monkeypatch.setattr(layers, "white_product", lambda *given: pytest.fail("arrays are made"))
     with pytest.raises(error, match=message):
         mf.predict(net, level="mean_field")
 
 
 def test_an_hour_is_granted():
-    assert seconds_refusal(machine.LONGEST, "it", "do less") == ""
-    assert seconds_refusal(2 * machine.LONGEST, "it", "do less") == (
+    assert seconds_refusal(machine.LONGEST_SECONDS, "it", "do less") == ""
+    assert seconds_refusal(2 * machine.LONGEST_SECONDS, "it", "do less") == (
         "it takes about 2 hours of a processor; more than 1 is refused: do less"
     )
 

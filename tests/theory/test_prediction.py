@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory import mean_field_profiles
-from meanfield.theory.outputs.label_term import label_profiles
+from meanfield.theory.mean_field.label_term import label_profiles
 
 PLAIN = {"depth": 5, "activation": "relu", "outputs": 3}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.transfer.corrections import log_channel_correction
+from meanfield.transfer.rules import log_channel_correction
 
 
 def test_finite_channels_change_a_carried_rate_as_exact_expectations_say():

@@ -6,10 +6,9 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution import chunks
-from meanfield.execution.pieces import PieceStore
+from meanfield.execution.chunks import PieceStore
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
-from meanfield.transfer.tuning import _dataset, tune_all
-from meanfield.transfer.tuning_task import Tuning
+from meanfield.transfer.tuning import Tuning, _dataset, tune_all
 
 EIGHTH = LATTICE // 8
 

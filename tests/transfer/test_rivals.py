@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.transfer.rivals import RIVALS, GivenPower, StableRate
+from meanfield.transfer.rules import RIVALS, GivenPower, StableRate
 
 
 def carried(start, end, rule):

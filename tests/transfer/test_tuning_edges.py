@@ -5,10 +5,9 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.simulation.training.trained_losses import TrainedLosses
+from meanfield.simulation.training.trained import TrainedLosses
 from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, searched
-from meanfield.transfer.tuning import _dataset, tune_all
-from meanfield.transfer.tuning_task import Tuning
+from meanfield.transfer.tuning import Tuning, _dataset, tune_all
 from tests.transfer.test_rate_search import HOW, NET
 
 EIGHTH = LATTICE // 8

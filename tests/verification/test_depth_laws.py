@@ -6,7 +6,7 @@ import xarray as xr
 from scipy.stats import t
 
 import meanfield as mf
-from meanfield.theory.exact.depth_scan import finite_width_excess, output_share
+from meanfield.theory.exact import finite_width_excess, output_share
 from meanfield.verification import published
 from meanfield.verification.published import MeasuredSlope
 from meanfield.verification.verdicts import Verdict, judge_computed

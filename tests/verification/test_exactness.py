@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.theory.exact.plain import label_spread, relative_spread
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.theory.exact import label_spread, relative_spread
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets.exactness import (
     LABEL_SPREAD,

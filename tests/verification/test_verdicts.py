@@ -9,8 +9,8 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.common.estimates import critical_z
-from meanfield.simulation.measures import overlap_methods
-from meanfield.simulation.measures.update_energy import draw_energies
+from meanfield.simulation.measures import overlap_energy
+from meanfield.simulation.measures.energies import draw_energies
 from meanfield.verification.claims import of_rival
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.power import draws_to_converge
@@ -87,7 +87,7 @@ def test_a_true_expectation_of_skewed_draws_is_not_refuted(monkeypatch):
     """256 draws of a heavy-tailed output term, many times: plain t-bands would refute the exact expectation."""
     net = mf.MLP(depth=4, width=32, head="mup")
     exact = mf.predict(net, level="exact").output_term.values
-    monkeypatch.setattr(overlap_methods, "DENSE_UNITS", 0)  # the output term needs no tangent kernel
+    monkeypatch.setattr(overlap_energy, "DENSE_UNITS", 0)  # the output term needs no tangent kernel
     batches = [range(start, start + 256) for start in range(0, 160 * 256, 256)]
     draws = np.stack([draw_energies(net, 7, batch)["output_term"] for batch in batches])
     mean, stderr = draws.mean(axis=1), draws.std(axis=1, ddof=1) / 16

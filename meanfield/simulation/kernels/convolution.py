@@ -1,20 +1,23 @@
 """Convolutions and the gradients of their weights without patches: tiles of sums that stay in registers.
 
-Values lie with draws innermost, then channels, samples and sites, (S, R, n, D): what NumPy calls Fortran order of
-(D, n, R, S), and keeps through operations element by element. A tile is some rows of up to four vectors each, a vector
-being neighbours along the channels and draws:
+`DirectConvolution` serves whole groups of draws on the host. Its arrays are those of the passes: weights (D, n', n
+k), values and errors (D, n, R, S), in any memory order. Results are in Fortran order, draws innermost. Arguments in
+that order, of as many draws as fit side by side, are not copied.
+
+In the tiles values lie with draws innermost, then channels, samples and sites, (S, R, n, D): what NumPy calls Fortran
+order of (D, n, R, S), and keeps through operations element by element. A tile is some rows of up to four vectors
+each, a vector being neighbours along the channels and draws:
 
     c[m, v] = sum over the sites that a list reaches, sum_k, of a[site, m, k] b[place in the list, k, v]
 
 In a convolution rows are samples, k runs over the channels below, and the list is that of a site's taps. In the
 gradient of a weight rows are channels below, k runs over the samples, and the list is that of one tap over a block of
-sites. Every k loads the vectors of b and one number of a per row, and multiplies each with each: 8 x 2 or 4 x 4 run at
-the rate of the arithmetic. Where several draws lie side by side, their numbers are repeated along the vector. Widths
-that are no multiple of whole vectors take narrower ones, which is right but slower.
-
-(A cached kernel and everything it calls stay in this one file: Numba does not notice an edited callee elsewhere.)
+sites. Every k loads the vectors of b and one number of a per row, and multiplies each with each: 8 x 2 or 4 x 4 run
+at the rate of the arithmetic. Where several draws lie side by side, their numbers are repeated along the vector.
+Widths that are no multiple of whole vectors take narrower ones, which is right but slower.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
@@ -28,9 +31,80 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from meanfield.common.arrays import Array
 from meanfield.common.compiled import compiled
-from meanfield.nets.lattice import Table
+from meanfield.common.validation import Array
+from meanfield.nets.lattice import SiteTable
+
+
+class DirectConvolution:
+    """W patches(X), its transpose and the gradient of W, without patches; results differ from theirs by rounding.
+
+    ``rectified`` takes max(X, 0) in place of X, as ReLU gives it.
+    """
+
+    def convolve(self, weights: Array, values: Array, table: SiteTable, rectified: bool = False) -> Array:
+        """W patches(X): (D, n', n k), (D, n, R, S) -> (D, n', R, S); a single X serves all draws."""
+        return _by_groups(_convolved, weights, values, table, rectified)
+
+    def convolve_transpose(self, weights: Array, errors: Array, table: SiteTable, gate: Array | None = None) -> Array:
+        """patches^T(W^T U): (D, n', n k), (D, n', R, S) -> (D, n, R, S), 0 where the gate is not positive.
+
+        It is a convolution: ``table`` has the reversed offsets.
+        """
+        draws, above, _ = weights.shape
+        by_tap = weights.T.reshape(-1, len(table), above, draws)
+        turned = np.ascontiguousarray(by_tap.transpose(2, 1, 0, 3)).reshape(above * len(table), -1, draws)
+        return _by_groups(_convolved, turned.T, errors, table, False, gate)
+
+    def weight_gradient(self, errors: Array, values: Array, table: SiteTable, rectified: bool = False) -> Array:
+        """U patches(X)^T: (D, n', R, S), (D, n, R, S) -> (D, n', n k); a single X serves all draws."""
+        return _by_groups(_gradient, errors, values, table, rectified)
+
+
+def draws_side_by_side(channels: int, itemsize: int) -> int:
+    """The fewest draws that fill the vectors of a tile with so many channels, at most as many as fit into a vector."""
+    numbers = MOST_VECTORS * VECTOR // itemsize
+    return min(most_draws(itemsize), numbers // gcd(channels, numbers))
+
+
+def _by_groups(
+    work: Callable[..., Array],
+    first: Array,
+    values: Array,
+    table: SiteTable,
+    rectified: bool,
+    gate: Array | None = None,
+) -> Array:
+    """The work on all draws at once where they fit side by side, else on groups of as many as divide them."""
+    draws, most = len(first), most_draws(values.itemsize)
+    if len(values) != draws:
+        values = np.broadcast_to(values, (draws, *values.shape[1:]))
+    if gate is not None and len(gate) != draws:
+        gate = np.broadcast_to(gate, (draws, *gate.shape[1:]))
+    if gcd(draws, most) == draws:
+        return work(first, values, table, rectified, gate)
+    size = gcd(draws, draws_side_by_side(first.shape[1], values.itemsize))
+    groups = [slice(d, d + size) for d in range(0, draws, size)]
+    parts = [
+        work(first[group], values[group], table, rectified, None if gate is None else gate[group]) for group in groups
+    ]
+    return np.concatenate(parts)
+
+
+def _convolved(weights: Array, values: Array, table: SiteTable, rectified: bool, gate: Array | None) -> Array:
+    where = None if gate is None else _draws_innermost(gate)
+    return convolve(_draws_innermost(weights), _draws_innermost(values), table, rectified, where).T
+
+
+def _gradient(errors: Array, values: Array, table: SiteTable, rectified: bool, gate: None) -> Array:
+    return weight_gradient(_draws_innermost(errors), _draws_innermost(values), table, rectified).T
+
+
+def _draws_innermost(array: Array) -> Array:
+    """Axes in reverse, in one piece."""
+    turned = array.T
+    return turned if turned.flags.c_contiguous else np.ascontiguousarray(turned)
+
 
 # Vectors side by side in a tile, and draws within one of them, at most.
 MOST_VECTORS, MOST_DRAWS = 4, 8
@@ -52,7 +126,7 @@ def _vector_registers() -> tuple[int, int]:
 VECTOR, REGISTERS = _vector_registers()
 
 
-class Shape(NamedTuple):
+class TileShape(NamedTuple):
     """A tile's rows, its vectors in a row, numbers in a vector, and draws that lie side by side."""
 
     rows: int
@@ -66,17 +140,19 @@ def most_draws(itemsize: int) -> int:
     return min(MOST_DRAWS, VECTOR // itemsize)
 
 
-def tile_shape(rows: int, columns: int, draws: int, itemsize: int) -> Shape:
+def tile_shape(rows: int, columns: int, draws: int, itemsize: int) -> TileShape:
     """The widest tile that divides the rows and the columns of channels and draws, in half of the registers.
 
     Vectors side by side come first: each is loaded once for all rows.
     """
     full = VECTOR // itemsize
     vectors = gcd(columns // full, MOST_VECTORS) if columns % full == 0 else 1
-    return Shape(gcd(rows, REGISTERS // 2 // vectors), vectors, gcd(columns, full), draws)
+    return TileShape(gcd(rows, REGISTERS // 2 // vectors), vectors, gcd(columns, full), draws)
 
 
-def convolve(weights: Array, values: Array, table: Table, rectified: bool = False, gate: Array | None = None) -> Array:
+def convolve(
+    weights: Array, values: Array, table: SiteTable, rectified: bool = False, gate: Array | None = None
+) -> Array:
     """W patches(X), or of max(X, 0) if ``rectified``: (n k, n', D), (S, R, n, D) -> (S, R, n', D).
 
     ``table`` says which site every tap reaches from every site, -1 standing for the zero outside the grid; where
@@ -93,7 +169,7 @@ def convolve(weights: Array, values: Array, table: Table, rectified: bool = Fals
     return out
 
 
-def weight_gradient(errors: Array, values: Array, table: Table, rectified: bool = False) -> Array:
+def weight_gradient(errors: Array, values: Array, table: SiteTable, rectified: bool = False) -> Array:
     """U patches(X)^T, or of max(X, 0): (S, R, n', D), (S, R, n, D) -> (n k, n', D), as for `convolve`."""
     _, rows, above, draws = errors.shape
     below = values.shape[2]

@@ -15,15 +15,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from meanfield.common.arrays import Array
 from meanfield.common.compiled import compiled
-from meanfield.nets.lattice import Table
+from meanfield.common.validation import Array
+from meanfield.nets.lattice import SiteTable
 
 # Gathering goes run by run from so many sites on, if runs have so many sites on average.
 MANY_SITES, LONG_RUN = 256, 8
 
 
-def gather(values: Array, table: Table) -> Array:
+def gather(values: Array, table: SiteTable) -> Array:
     """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
     draws, channels, rows, sites = values.shape
     out = np.empty((draws, channels * len(table), rows * sites), values.dtype)
@@ -31,7 +31,7 @@ def gather(values: Array, table: Table) -> Array:
     return out
 
 
-def gather_transpose(patches: Array, reversed_table: Table, rows: int) -> Array:
+def gather_transpose(patches: Array, reversed_table: SiteTable, rows: int) -> Array:
     """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""
     taps, sites = reversed_table.shape
     out = np.zeros((len(patches), patches.shape[1] // taps, rows, sites), patches.dtype)
@@ -39,14 +39,14 @@ def gather_transpose(patches: Array, reversed_table: Table, rows: int) -> Array:
     return out
 
 
-def sum_over_shifts(gram: Array, table: Table, samples: int) -> Array:
+def sum_over_shifts(gram: Array, table: SiteTable, samples: int) -> Array:
     """X^T X from sigma^T sigma: sum_Delta A(p + Delta, p' + Delta) for (D, B S, B S) site pairs."""
     out = np.zeros(gram.shape, gram.dtype)
     _sum_over_shifts(np.ascontiguousarray(gram), table, *_runs(table), samples, out)
     return out
 
 
-def _runs(table: Table) -> tuple[Array, Array]:
+def _runs(table: SiteTable) -> tuple[Array, Array]:
     return _runs_of(table.shape, table.tobytes())
 
 

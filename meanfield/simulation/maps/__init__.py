@@ -13,14 +13,23 @@ from meanfield.nets.maps import (
     Pointwise,
     Pooling,
 )
-from meanfield.simulation.maps.attention import AttentionOperation
 from meanfield.simulation.maps.base import Operation
-from meanfield.simulation.maps.batches import BatchNormalisationOperation, DropoutOperation
-from meanfield.simulation.maps.linear import BiasOperation, GainOperation, LinearOperation
-from meanfield.simulation.maps.normalisation import NormalisationOperation
-from meanfield.simulation.maps.pointwise import GateOperation, PointwiseOperation
-from meanfield.simulation.maps.pooling import PoolingOperation
-from meanfield.simulation.maps.rectified import RectifiedLinear, RectifiedLinearOperation
+from meanfield.simulation.maps.weighted import (
+    BiasOperation,
+    GainOperation,
+    LinearOperation,
+    RectifiedLinear,
+    RectifiedLinearOperation,
+)
+from meanfield.simulation.maps.weightless import (
+    AttentionOperation,
+    BatchNormalisationOperation,
+    DropoutOperation,
+    GateOperation,
+    NormalisationOperation,
+    PointwiseOperation,
+    PoolingOperation,
+)
 
 OPERATIONS: dict[type, Operation] = {
     Linear: LinearOperation(),

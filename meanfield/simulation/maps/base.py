@@ -8,15 +8,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.simulation.arrays.arrays import Arrays
-from meanfield.simulation.weights.matrices import Weights
+from meanfield.simulation.arrays import Arrays
+from meanfield.simulation.weights import Weights
 
 
 @dataclass(frozen=True)
 class Setting:
     """Where maps act: the grid, the samples of a batch, the drawn weights by name, and the arrays of it all.
 
-    In training also the ``masks`` of dropout (`meanfield.simulation.training.masks`).
+    In training also the ``masks`` of dropout (`meanfield.simulation.maps.weightless`).
     """
 
     grid: tuple[int, ...]

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from meanfield.common.arrays import Array
 from meanfield.common.machine import require_bytes
-from meanfield.common.validation import require_instance
-from meanfield.nets.families.recognised import as_family
+from meanfield.common.validation import Array, require_instance
 from meanfield.nets.net import Net
+from meanfield.nets.recognised import as_family
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,40 +1,160 @@
-"""The update energy of every layer and its parts, by site if asked for: what `meanfield.simulate` measures on a net."""
+"""The update energy of every layer and its parts, by site if asked for: what `meanfield.simulate` measures on a net.
+
+A draw says the label term, output term and overlap energy of every layer. The cross term between label and output
+column is odd in the labels, so averaging a draw over the sign of y leaves S_l = A_l + B_l exactly; both parts come
+from the same three passes. A dataset says means of all draws with errors, and how single draws scatter about them.
+
+Draws on a device are made in groups of fixed size and place, whichever draws were asked for. A device's library
+chooses its algorithm for matrix products by their number, so that a draw in other company would differ in rounding;
+and one stream of random numbers for many draws costs far less than one for each. So every group is made whole, and
+draws that are not wanted are cut off: a draw's numbers depend on its group alone.
+
+Source: docs/theory.md section 2; Zhang et al. 2026, Lemma 2.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
-from meanfield.common.arrays import Array, inputs_described
-from meanfield.common.validation import require_choice, require_flag
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.inputs.batches import PLAIN, require_batch, require_classes
-from meanfield.nets.inputs.given import checked_inputs
+import numpy as np
+import xarray as xr
+
+from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
+from meanfield.common.machine import require_bytes
+from meanfield.common.seeds import streams_by_purpose, streams_of_draws
+from meanfield.common.validation import Array, inputs_described, require_choice, require_flag
+from meanfield.nets.activations import ACTIVATIONS
+from meanfield.nets.inputs import PLAIN_BATCH, Batch, checked_inputs, require_batch, require_classes
+from meanfield.nets.layered import Sequential
+from meanfield.nets.maps import Pointwise
 from meanfield.nets.net import Net
-from meanfield.nets.regularisation import require_normalisable
-from meanfield.quantities.datasets import measured_dataset
-from meanfield.simulation.arrays.arrays import BACKENDS, PRECISIONS
-from meanfield.simulation.arrays.float_range import JUMP, require_followed, require_reach
-from meanfield.simulation.arrays.groups import (
-    DEVICE_SPEED,
-    draw_energies_on,
-    draws_per_group,
-    require_device_memory,
+from meanfield.nets.variants import require_normalisable
+from meanfield.quantities.registry import SHARES, measured_dataset
+from meanfield.simulation import passes
+from meanfield.simulation.arrays import (
+    BACKENDS,
+    JUMP,
+    NUMPY,
+    PRECISIONS,
+    Arrays,
+    arrays_of,
+    device_described,
+    overflow_silent,
+    require_energies,
+    require_followed,
+    require_range,
+    require_reach,
 )
-from meanfield.simulation.arrays.resolve import device_described
-from meanfield.simulation.cost import chosen_weights, draw_cost
+from meanfield.simulation.cost import chosen_weights, draw_bytes, draw_cost
+from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
+from meanfield.simulation.kernels.gaussians import NormalSource
+from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.estimates.controls import CONTROLS, adjusted_terms, controls_refusal
-from meanfield.simulation.measures.estimates.energy_estimates import energy_estimates
-from meanfield.simulation.measures.update_energy import Conditions
-from meanfield.simulation.weights.gram_process import require_gram_process
-from meanfield.simulation.weights.matrices import ENERGY_KINDS
+from meanfield.simulation.measures.controls import CONTROLS, adjusted_terms, controls_refusal, forward_controls
+from meanfield.simulation.measures.overlap_energy import (
+    LABELS,
+    LEFT_OUT,
+    ColumnEnergies,
+    OverlapMethod,
+    overlap_method,
+    overlap_per_label_term,
+)
+from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights
 
-if TYPE_CHECKING:
-    import xarray as xr
+# Largest pre-activation of every layer, by which draws in single precision tell whether its range has sufficed.
+LARGEST = "largest_pre_activation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What energies are drawn of, besides the net; the arguments are those of `meanfield.simulate`."""
+
+    inputs: Any = None
+    weights: str = "dense"
+    batch: Batch = PLAIN_BATCH
+    loss: str = "squared"
+    by_site: bool = False
+    controls: bool = False
+
+    def overlap_method(self, net: Net) -> OverlapMethod:
+        """That of the net beside white labels; none beside others, which neither move nor tell the overlap energy."""
+        if self.weights == "gram":
+            return LABELS
+        return overlap_method(net) if self.batch.has_plain_labels and self.loss == "squared" else LEFT_OUT
+
+
+def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **conditions: Any) -> dict[str, Array]:
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
+
+    ``conditions`` are fields of `Conditions`. With ``by_site`` the first two at every site too, as NAME_by_site
+    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.controls`. In single precision also
+    largest_pre_activation (D, N + 1).
+    """
+    asked = Conditions(**conditions)
+    if asked.weights == "gram":
+        return _gram_energies(cast(Sequential, net), seed, draws, asked)
+    state, gradient = drawn_passes(net, seed, draws, asked, arrays)
+    method = asked.overlap_method(net)
+
+    def probes() -> NormalSource:
+        return NormalSource(streams_of_draws(seed, "probe", draws))
+
+    numbers = {"output_error": error_at_output(gradient, asked.loss, arrays)[:, None]}
+    if arrays.precision == "float32":
+        numbers[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
+    if asked.controls:
+        numbers |= forward_controls(state)
+    top, _ = passes.through_readout(state, gradient)
+    columns, overlap = method.measured(state, top, probes, asked)
+    numbers |= column_terms(columns) if overlap is None else column_terms(columns) | {"overlap_energy": overlap}
+    return {name: arrays.fetched(values) for name, values in numbers.items()}
+
+
+def column_terms(columns: ColumnEnergies) -> dict[str, Array]:
+    """label_term and output_term from the first two columns, and the controls as they are."""
+    names = {"label_term": 0, "output_term": 1}
+    energies = {at: values for at, values in columns.items() if at not in CONTROLS}
+    controls = {name: values for name, values in columns.items() if name in CONTROLS}
+    return controls | {
+        f"{name}{at}": values[:, :, place] for at, values in energies.items() for name, place in names.items()
+    }
+
+
+def _gram_energies(net: Sequential, seed: int, draws: range, asked: Conditions) -> dict[str, Array]:
+    """The same by the Gram process of a net of one site, the overlap energy by the reduction from the label term."""
+    numbers = draw_gram_energies(net, seed, draws, asked.inputs)
+    layers_above = np.arange(net.depth)[::-1]
+    per_label_term = overlap_per_label_term(net) / net.variance_factor**layers_above
+    numbers["overlap_energy"] = numbers["label_term"] * per_label_term
+    if asked.by_site:
+        numbers |= {f"{name}_by_site": numbers[name][:, :, None] for name in ("label_term", "output_term")}
+    return numbers
+
+
+def drawn_passes(
+    net: Net, seed: int, draws: range, asked: Conditions, arrays: Arrays = NUMPY
+) -> tuple[passes.Forward, Array]:
+    """The forward pass of every draw, and the gradients at its outputs under the columns labels and outputs."""
+    streams = streams_by_purpose(seed, draws)
+    matrices = weights_of_draws(net, seed, draws, asked.weights, arrays)
+    if asked.inputs is None:
+        values = draw_inputs(net, streams, asked.batch.input_correlation)
+    else:
+        values = repeated_inputs(net, asked.inputs, len(draws))
+    state = passes.forward(net, matrices, arrays.moved(values), arrays)
+    return state, output_gradients(streams, values, state.output, asked.batch, asked.loss, arrays)
+
+
+def weights_of_draws(net: Net, seed: int, draws: range, kind: str, arrays: Arrays) -> Weights:
+    """The weights of every draw: on the host from a stream for each draw, on a device from one for the group."""
+    if arrays.normals is None:
+        return draw_weights(net, streams_of_draws(seed, "weights", draws), kind, arrays.precision)
+    normals = arrays.normals(seed, "weights", draws, arrays.precision)
+    return draw_device_weights(net, normals, kind, arrays, len(draws))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +223,7 @@ class Energies(Conditions, Measure):
 
     def _require_known_means(self, net: Net, inputs: Array | None) -> None:
         """Raise ValueError unless the means of the controls are known."""
-        plain = self.batch.has_plain_labels and self.loss == "squared" and self.batch == PLAIN
+        plain = self.batch.has_plain_labels and self.loss == "squared" and self.batch == PLAIN_BATCH
         if why := controls_refusal(net, inputs) or (
             "" if plain else "they are known of plain batches under squared loss"
         ):
@@ -111,7 +231,7 @@ class Energies(Conditions, Measure):
 
     def _beyond_gram(self) -> dict[str, Any]:
         """What is asked for that the Gram process does not serve."""
-        plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN, "loss": "squared", "controls": False}
+        plain = {"backend": "numpy", "precision": "float64", "batch": PLAIN_BATCH, "loss": "squared", "controls": False}
         asked = {name: self.options[name] for name in plain}
         return {name: value for name, value in asked.items() if value != plain[name]}
 
@@ -154,3 +274,116 @@ class Energies(Conditions, Measure):
 
     def machine(self) -> dict[str, str]:
         return device_described(self.backend)
+
+
+# Device memory of a group: a card of 8 GB holds it and what its library needs besides. These two numbers decide which
+# draws share a stream.
+GROUP_BYTES = 4 << 30
+MOST_DRAWS_PER_GROUP = 1024
+
+# How many times faster than a core a device works, roughly, so that chunks take about a second there too.
+DEVICE_SPEED = 100
+
+
+def draw_energies_on(
+    net: Net,
+    seed: int,
+    draws: range,
+    weights: str = "dense",
+    backend: str = "numpy",
+    precision: str = "float64",
+    **options: Any,
+) -> dict[str, Array]:
+    """`draw_energies` with the arrays of a backend: these draws alone on the host, whole groups on a device.
+
+    Raises OverflowError where the precision does not reach.
+    """
+    arrays = arrays_of(backend, precision)
+
+    def energies(wanted: range) -> dict[str, Array]:
+        with overflow_silent():
+            return draw_energies(net, seed, wanted, weights=weights, arrays=arrays, **options)
+
+    if arrays.normals is None:
+        numbers = energies(draws)
+    else:
+        numbers = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
+    if precision == "float32":
+        changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
+        require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
+    # All gates that can be shut may be shut at once.
+    used = {part.activation for unit in net.units for part in unit.maps if isinstance(part, Pointwise)}
+    require_energies(numbers, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
+    return numbers
+
+
+def draws_per_group(net: Net, weights: str, precision: str) -> int:
+    """Draws of a group; it depends on the net, its weights and the precision, never on the device or the run."""
+    return int(max(1, min(MOST_DRAWS_PER_GROUP, GROUP_BYTES // draw_bytes(net, weights, precision))))
+
+
+def require_device_memory(net: Net, workers: int, weights: str, precision: str) -> None:
+    """Raise MemoryError unless so many workers can hold a group on the device; raises as `arrays_of` without one."""
+    present = arrays_of("cupy", precision).xp.cuda.Device().mem_info[1]
+    draws = draws_per_group(net, weights, precision)
+    needed = workers * draws * draw_bytes(net, weights, precision)
+    remedy = "channels, grid, samples, depth or workers"
+    require_bytes(needed, f"drawing {draws} networks at once with {workers} worker(s)", remedy, present, "the device")
+
+
+def in_whole_groups(measure: Callable[[range], dict[str, Array]], draws: range, size: int) -> dict[str, Array]:
+    """What ``measure`` gives for these draws, by name, from all groups that hold one of them."""
+    first = draws.start // size * size
+    groups = [measure(range(start, start + size)) for start in range(first, draws.stop, size)]
+    wanted = slice(draws.start - first, draws.stop - first)
+    return {name: np.concatenate([group[name] for group in groups])[wanted] for name in groups[0]}
+
+
+def energy_estimates(
+    values: dict[str, Array], adjusted: dict[str, Array] | None = None
+) -> dict[str, Estimate | Means | DrawStatistic]:
+    """Means and errors of the measured terms and of what follows from them draw by draw.
+
+    ``adjusted`` holds terms by the same names, of the same mean (`controls.adjusted_terms`), or nothing.
+    """
+    profiles = {name: value for name, value in values.items() if value.ndim > 2}
+    by_layer = {name: value for name, value in values.items() if name not in profiles}
+    by_layer["update_energy"] = values["label_term"] + values["output_term"]
+    if profiles:
+        profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
+    of_sites = {name: summarise_each(value) for name, value in profiles.items()}
+    estimates = _layer_estimates(by_layer) | of_sites | _draw_statistics(by_layer["update_energy"])
+    if adjusted:
+        adjusted = adjusted | {"update_energy": adjusted["label_term"] + adjusted["output_term"]}
+        estimates |= {f"adjusted_{name}": estimate for name, estimate in _layer_estimates(adjusted).items()}
+    return estimates
+
+
+def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
+    means = {name: values[name].mean(axis=1, keepdims=True) for name in ("update_energy", "label_term")}
+    per_draw = {**values, "mean_update_energy": means["update_energy"]}
+    estimates = {name: summarise(value) for name, value in per_draw.items()}
+    estimates["learning_rate_scale"] = _inverse_root(estimates["mean_update_energy"])
+    estimates["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
+    return estimates
+
+
+def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
+    """How single draws of the update energy (N, L) scatter about their mean."""
+    spread, skewness = log_moments(energy)
+    with np.errstate(divide="ignore"):
+        scales = energy.mean(axis=1) ** -0.5
+    return {
+        "update_energy_quantile": quantiles(energy, np.array(SHARES)),
+        "learning_rate_scale_quantile": quantiles(scales, np.array(SHARES)),
+        "update_energy_log_spread": spread,
+        "update_energy_log_skewness": skewness,
+    }
+
+
+def _inverse_root(estimate: Estimate) -> Estimate:
+    """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = estimate.mean**-0.5
+        slope = 0.5 * scale[0] / estimate.mean[0]
+        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)

@@ -16,22 +16,27 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.common.validation import require_choice, require_count
-from meanfield.nets.directions import Direction, Pair, UnitShares, checked_pairs, pair_name, unit_shares
-from meanfield.nets.families.known import require_net
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.net import Net
-from meanfield.nets.units import named_weights
-from meanfield.quantities.datasets import measured_dataset
+from meanfield.common.validation import Array, require_choice, require_count
+from meanfield.nets.directions import (
+    DirectionPair,
+    ParameterDirection,
+    UnitShares,
+    checked_pairs,
+    pair_name,
+    unit_shares,
+)
+from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Net, named_weights
+from meanfield.nets.recognised import require_net
+from meanfield.quantities.registry import measured_dataset
 from meanfield.simulation import passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, draw_cost
-from meanfield.simulation.inputs import draw_inputs
+from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.weights.matrices import KINDS, draw_weights
-from meanfield.simulation.weights.moves import site_gram
+from meanfield.simulation.moves import site_gram
+from meanfield.simulation.weights import KINDS, draw_weights
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,7 +68,7 @@ class PairOverlaps(Measure):
     Source: Zhang et al. 2026, eqs. 13-15, 27, 30-35.
     """
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[DirectionPair, ...]
     weights: str = "auto"
     fixed_layers: int = 0
 
@@ -130,12 +135,12 @@ class PairOverlaps(Measure):
         return measured_dataset(net, estimates, dict(attrs) | own, {"pair": [pair_name(pair) for pair in self.pairs]})
 
 
-def _tangents(state: passes.Forward, directions: list[Direction]) -> Iterator[list[Array]]:
+def _tangents(state: passes.Forward, directions: list[ParameterDirection]) -> Iterator[list[Array]]:
     """At the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun by then, in order."""
     tangents: list[Array] = []
     for unit in range(1, len(state.net.units) + 1):
         if tangents:
-            columns = passes.carried(state, unit, np.concatenate(tangents, axis=2))
+            columns = passes.tangent_through(state, unit, np.concatenate(tangents, axis=2))
             tangents = np.split(columns, len(tangents), axis=2)
         tangents += [_begun(state, unit, row) for own, row in directions if own == unit]
         yield tangents
@@ -163,7 +168,7 @@ def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) ->
     }
 
 
-def _directions(pairs: tuple[Pair, ...]) -> list[Direction]:
+def _directions(pairs: tuple[DirectionPair, ...]) -> list[ParameterDirection]:
     return sorted({direction for pair in pairs for direction in pair})
 
 

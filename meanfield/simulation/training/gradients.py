@@ -1,27 +1,38 @@
 """Gradients of the weights of a net, from the errors at the output and the features at the input of every use.
 
-At one use a weight W has the gradient U X^T: U its errors (out, B S) and X the patches of its features (in taps, B S),
-of B samples on S sites. The gradient of a tied weight is the sum over its uses; weights side by side each have their
-rows of the errors; groups of channels are matrices of their own. Gradients are kept as the factors U and X where these
-are fewer numbers than the matrix, unless the matrix is multiplied out without patches.
+At one use a weight W has the gradient U X^T: U its errors (out, B S) and X the patches of its features (in taps, B
+S), of B samples on S sites. The gradient of a tied weight is the sum over its uses; weights side by side each have
+their rows of the errors; groups of channels are matrices of their own. Gradients are kept as the factors U and X
+where these are fewer numbers than the matrix, unless the matrix is multiplied out without patches.
+
+Nets of stencils go piece by piece of the nets and samples, so that values stay in the caches. A loss is a mean over
+samples, so its gradients on a batch are the sum of those on its parts, each times its share of the samples: pieces
+change nothing but rounding.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import iadd
 from typing import Any
 
+import numpy as np
+
 from meanfield.nets.maps import Bias, Gain, Linear, Weight
+from meanfield.nets.net import Net, uses
 from meanfield.optimizers.base import Gradient
-from meanfield.optimizers.linear_algebra.factored import Factored, is_worth_factors
-from meanfield.simulation.arrays.convolution import DirectConvolution
+from meanfield.optimizers.linear_algebra import Direction, Factored, add_momentum, dense, is_worth_factors
+from meanfield.simulation.arrays import Arrays
+from meanfield.simulation.kernels.convolution import DirectConvolution, draws_side_by_side
 from meanfield.simulation.maps import operation_of
 from meanfield.simulation.maps.base import Setting
-from meanfield.simulation.maps.linear import direct_convolution, patches_of, stencil
-from meanfield.simulation.passes import Forward, Passage, Place, backward, through_readout
+from meanfield.simulation.maps.weighted import direct_convolution, patches_of, rectified_net, stencil
+from meanfield.simulation.maps.weightless import Masks
+from meanfield.simulation.passes import Forward, Passage, Place, backward, forward, through_readout
+from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import Loss
+from meanfield.simulation.weights import Weights, given_weights
 
 
 @dataclass(frozen=True)
@@ -125,17 +136,17 @@ def _slope(uses: Sequence[Use]) -> Any:
     """The sum over uses of U X^T, from the first column of errors."""
     errors = [use.by_column[:, :, 0] for use in uses]
     if not isinstance(uses[0].spec, Linear):
-        return _sum(error.sum(axis=(2, 3)) for error in map(_of_vector, uses, errors))[:, :, None]
+        return _added_up(error.sum(axis=(2, 3)) for error in map(_of_vector, uses, errors))[:, :, None]
     if _by_factors(uses):
         return _factored(uses, errors, [use.patches for use in uses])
-    return _sum(product(use, error) for use, error in zip(uses, errors, strict=True))
+    return _added_up(product(use, error) for use, error in zip(uses, errors, strict=True))
 
 
 def _curvature(uses: Sequence[Use]) -> Any:
     """The sum over samples and columns, from the second on, of the squares of (sum over uses of U X^T)."""
     errors = [use.by_column[:, :, 1:] for use in uses]
     if not isinstance(uses[0].spec, Linear):
-        alone = _sum(error.sum(axis=4) for error in map(_of_vector, uses, errors))
+        alone = _added_up(error.sum(axis=4) for error in map(_of_vector, uses, errors))
         return (alone * alone).sum(axis=(2, 3))[:, :, None]
     patches = [use.patches for use in uses]
     if len(uses) == 1 and errors[0].shape[4] == 1:  # one place a sample: the square of a product is that of its factors
@@ -148,7 +159,7 @@ def _curvature(uses: Sequence[Use]) -> Any:
         ]
         for column in range(errors[0].shape[2]):
             own = (error[:, :, column, sample] for error in errors)
-            alone = _sum(_multiplied(use, error, x) for use, error, x in zip(uses, own, of_sample, strict=True))
+            alone = _added_up(_multiplied(use, error, x) for use, error, x in zip(uses, own, of_sample, strict=True))
             total = total + alone * alone
     return total
 
@@ -161,7 +172,7 @@ def _of_vector(use: Use, errors: Any) -> Any:
     return (errors * values).sum(axis=1)[:, None]
 
 
-def _sum(parts: Iterable[Any]) -> Any:
+def _added_up(parts: Iterable[Any]) -> Any:
     """Of fresh arrays, in the memory of the first."""
     return reduce(iadd, parts)
 
@@ -198,3 +209,120 @@ def _multiplied(use: Use, errors: Any, patches: Any) -> Any:
     rows = errors.reshape(len(errors), groups, errors.shape[1] // groups, -1)
     below = patches.reshape(len(patches), groups, patches.shape[1] // groups, -1)
     return (rows @ below.swapaxes(2, 3)).reshape(len(rows), errors.shape[1], -1)
+
+
+Gradients = dict[str, Gradient]
+
+# Bytes of the widest layer's values, about what the second cache of a core holds.
+LAYER_BYTES = 1 << 20
+# Samples below which tiles of sums become too low.
+FEWEST_SAMPLES = 8
+
+
+class Piecewise:
+    """The passes of nets whose linear maps, but for the readout's, go without patches (`Arrays.for_training`).
+
+    Attributes:
+        together: nets in a piece at most, which lie side by side in the vectors of a tile.
+        samples: samples in a piece at most, where a batch may be cut.
+    """
+
+    def __init__(self, net: Net, nets: int, arrays: Arrays) -> None:
+        itemsize, channels = np.dtype(arrays.precision).itemsize, max(net.value_channels)
+        self._net, self._arrays = rectified_net(net), arrays
+        maps = (spec for _, _, spec in uses(net.all_units) if isinstance(spec, Linear) and spec.is_one_stencil)
+        self._stencils = {weight.name for spec in maps for weight in spec.weights}
+        most_together = draws_side_by_side(channels, itemsize)
+        self.together = min(most_together, power_of_two(nets))
+        # Whatever the number of nets, so that none of them sums over other pieces for its company.
+        most = max(LAYER_BYTES // (most_together * channels * net.sites * itemsize), FEWEST_SAMPLES)
+        self.samples = power_of_two(most)
+        self._whole_batch = any(operation_of(part).whole_batch for unit in net.all_units for part in unit.maps)
+
+    @staticmethod
+    def serve(net: Net, arrays: Arrays) -> bool:
+        """Whether these arrays, and all linear maps below the readout, can do without patches."""
+        linear = [spec for unit in net.units for spec in unit.maps if isinstance(spec, Linear)]
+        return arrays.convolution is not None and bool(linear) and all(spec.is_one_stencil for spec in linear)
+
+    def sweep(
+        self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool, masks: Masks | None = None
+    ) -> tuple[Any, Gradients]:
+        """Outputs (D, M, B, T) of all nets on a batch, and their gradients by name, as of the whole at once."""
+        nets, groups = len(next(iter(weights.values()))), []
+        for group in cuts(nets, self.together):
+            own = {name: weight[group] for name, weight in weights.items()}
+            own_masks = None if masks is None else masks.of_nets(group)
+            groups.append(self._of_group(own, batch.of_nets(group), loss, curved, own_masks))
+        outputs, parts = zip(*groups, strict=True)
+        slopes = {name: _stacked([part[name].slope for part in parts]) for name in parts[0]}
+        if not curved:
+            return np.concatenate(outputs), {name: Gradient(slope) for name, slope in slopes.items()}
+        curvatures = {name: _stacked([part[name].curvature for part in parts]) for name in parts[0]}
+        return np.concatenate(outputs), {name: Gradient(slopes[name], curvatures[name]) for name in slopes}
+
+    def _of_group(
+        self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool, masks: Masks | None
+    ) -> tuple[Any, Gradients]:
+        """As `sweep`, of nets that lie side by side."""
+        nets = len(next(iter(weights.values())))
+        # Matrix products, as a readout's, would take another road for several nets than for one, and round differently.
+        laid_out = {
+            name: np.asfortranarray(matrix) if name in self._stencils else np.ascontiguousarray(matrix)
+            for name, matrix in weights.items()
+        }
+        matrices = given_weights(self._net, laid_out)
+        outputs: list[Any] = []
+        total: Gradients = {}
+        for samples in [slice(0, batch.samples)] if self._whole_batch else cuts(batch.samples, self.samples):
+            share = (samples.stop - samples.start) / batch.samples
+            output, own = self._of_piece(matrices, nets, batch.part(samples), loss, curved, share, masks)
+            outputs.append(output)
+            total = own if not total else {name: _summed(gradient, own[name]) for name, gradient in total.items()}
+        return np.concatenate(outputs, axis=2), total
+
+    def _of_piece(
+        self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, share: float, masks: Masks | None
+    ) -> tuple[Any, Gradients]:
+        """As `sweep`, of some samples of a batch; what the passes keep is let go before the next piece."""
+        inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
+        state = forward(self._net, matrices, inputs, self._arrays, masks)
+        return state.output, loss_gradients(state, loss, part.targets, curved, share)
+
+
+def power_of_two(most: int) -> int:
+    """The largest up to ``most``."""
+    return 1 << (most.bit_length() - 1)
+
+
+def cuts(total: int, most: int) -> Iterator[slice]:
+    """Slices of so many nets or samples, each as long as a power of two up to ``most`` allows.
+
+    Powers of two fill the vectors of a tile, and are whole rows of them.
+    """
+    first = 0
+    while first < total:
+        size = min(most, power_of_two(total - first))
+        yield slice(first, first + size)
+        first += size
+
+
+def _summed(first: Gradient, second: Gradient) -> Gradient:
+    curvature = None if first.curvature is None else _plus(first.curvature, second.curvature)
+    return Gradient(_plus(first.slope, second.slope), curvature)
+
+
+def _plus(total: Direction, added: Any) -> Direction:
+    """As factors while these are fewer numbers, else in place."""
+    if isinstance(total, Factored):
+        return add_momentum(total, 1.0, added, 1.0)
+    total += dense(added)
+    return total
+
+
+def _stacked(groups: Sequence[Any]) -> Direction:
+    """The matrices of all nets, with the last axis innermost, as optimizers go through them."""
+    if isinstance(groups[0], Factored):
+        return Factored(*(np.concatenate([getattr(group, side) for group in groups]) for side in ("left", "right")))
+    stack = np.empty((sum(map(len, groups)), *groups[0].shape[1:]), groups[0].dtype)
+    return np.concatenate(groups, out=stack)

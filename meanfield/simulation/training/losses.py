@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import real_array, unmasked
-from meanfield.simulation.arrays.arrays import Arrays
+from meanfield.simulation.arrays import Arrays
 
 
 class Loss(Protocol):

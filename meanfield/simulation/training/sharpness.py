@@ -18,26 +18,22 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg import eigh_tridiagonal
 
-from meanfield.common.arrays import Array, inputs_described
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, quantiles, summarise
 from meanfield.common.seeds import stream
-from meanfield.common.validation import require_array, require_choice
-from meanfield.nets.chain import Chain
-from meanfield.nets.families.layered import INPUT_LAYOUT
-from meanfield.nets.inputs.batches import require_classes
-from meanfield.nets.inputs.given import require_allowed
-from meanfield.nets.net import Net
-from meanfield.quantities.datasets import measured_dataset
-from meanfield.quantities.registry import SHARES
-from meanfield.simulation.arrays.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
+from meanfield.common.validation import Array, inputs_described, require_array, require_choice
+from meanfield.nets.inputs import require_allowed, require_classes
+from meanfield.nets.layered import INPUT_LAYOUT
+from meanfield.nets.net import Chain, Net
+from meanfield.quantities.registry import SHARES, measured_dataset
+from meanfield.simulation.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
-from meanfield.simulation.inputs import repeated_inputs
+from meanfield.simulation.draws import repeated_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.moves import gradient_changes
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import LOSSES, Loss
-from meanfield.simulation.weights.matrices import given_weights
-from meanfield.simulation.weights.moves import gradient_changes
+from meanfield.simulation.weights import given_weights
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,19 +10,18 @@ from meanfield.common.seeds import stream
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.elementwise import AdamW
-from meanfield.optimizers.linear_algebra.factored import Direction, Factored, dense
-from meanfield.simulation.arrays.arrays import NUMPY, Arrays
+from meanfield.optimizers.linear_algebra import Direction, Factored, dense
+from meanfield.simulation.arrays import NUMPY, Arrays
+from meanfield.simulation.maps.weightless import Masks
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.training.data import Batches, Data
-from meanfield.simulation.training.gradients import loss_gradients
+from meanfield.simulation.training.gradients import Piecewise, loss_gradients
 from meanfield.simulation.training.losses import Loss
-from meanfield.simulation.training.masks import Masks
-from meanfield.simulation.training.pieces import Pieces
-from meanfield.simulation.weights.matrices import given_weights
+from meanfield.simulation.weights import given_weights
 
 # Name of a weight -> "learning_rate", one number or an array of one for every net, and optionally the numbers
 # "weight_decay" and "epsilon".
-Hyperparameters = Callable[[str], Mapping[str, Any]]
+StepSettings = Callable[[str], Mapping[str, Any]]
 
 # The default epsilon, far below any gradient.
 TINY = 1e-16
@@ -56,7 +55,7 @@ class Training:
     data: Data
     loss: Loss
     optimizer: Optimizer | Mapping[str, Optimizer]
-    hyperparameters: Hyperparameters
+    hyperparameters: StepSettings
     batches: Batches | None = None
     seeds: Sequence[int] | None = None
     arrays: Arrays = NUMPY
@@ -70,7 +69,7 @@ class Training:
         self.nets = len(next(iter(self.weights.values())))
         self.gone = np.zeros(self.nets, bool)
         self._matrices = given_weights(self.net, self.weights, self.arrays.xp.concatenate)
-        self._pieces = Pieces(self.net, self.nets, self.arrays) if Pieces.serve(self.net, self.arrays) else None
+        self._pieces = Piecewise(self.net, self.nets, self.arrays) if Piecewise.serve(self.net, self.arrays) else None
         self._methods = {name: self._method_of(name) for name in self.weights}
         self._sampled = [name for name, method in self._methods.items() if method.draws_labels]
         self._curved = any(method.curved and not method.draws_labels for method in self._methods.values())
@@ -182,7 +181,7 @@ class Training:
             gradients = self._pieces.sweep(self.weights, drawn, self.loss, False, self._masks())[1]
         return {name: self.loss.terms(output) * dense(gradients[name].slope) ** 2 for name in self._sampled}
 
-    def _sweep(self, pieces: Pieces) -> tuple[Any, dict[str, Gradient]]:
+    def _sweep(self, pieces: Piecewise) -> tuple[Any, dict[str, Gradient]]:
         """Outputs on the samples of the next step, and its gradients, made at once."""
         if self._swept is None:
             self._swept = pieces.sweep(self.weights, self.batch, self.loss, self._curved, self._masks())

@@ -23,12 +23,10 @@ from math import ceil
 
 import numpy as np
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import require_counts, takes
-from meanfield.nets.families.layered import Sequential
+from meanfield.common.validation import Array, require_counts, takes
 from meanfield.nets.lattice import OUTSIDE, neighbours, require_same_dimension
-from meanfield.theory.mean_field.inputs import input_products
-from meanfield.theory.mean_field.layers import layer_moments
+from meanfield.nets.layered import Sequential
+from meanfield.theory.mean_field.layers import input_products, layer_moments
 
 
 def transport_eigenvalue(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:

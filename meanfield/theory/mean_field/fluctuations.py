@@ -1,14 +1,14 @@
 """Fluctuations that the mean field leaves out: of the energy of a layer, and of the Gram matrix of its features.
 
-In plain fully-connected nets with one input, given the layers below, the pre-activations of layer l are exactly i.i.d.
-Gaussians of variance c_l = sigma_W^2 mean_i sigma(z_i)^2. Its mean is the mean field's map of c_{l-1}; what it has
-beyond, epsilon_l, has relative variance v / n, v = E[sigma^4] / E[sigma^2]^2 - 1, whatever happened below. So c is a
-Markov chain of one number, and for any function f of it, at order 1/n,
+In plain fully-connected nets with one input, given the layers below, the pre-activations of layer l are exactly
+i.i.d. Gaussians of variance c_l = sigma_W^2 mean_i sigma(z_i)^2. Its mean is the mean field's map of c_{l-1}; what it
+has beyond, epsilon_l, has relative variance v / n, v = E[sigma^4] / E[sigma^2]^2 - 1, whatever happened below. So c
+is a Markov chain of one number, and for any function f of it, at order 1/n,
 
     E f - f(mean field) = sum_h (v_h / 2 n) d^2 f / d epsilon_h^2.
 
-Energies and gates are such functions. The label term is more than that: tangents and errors have a part along z, which
-is amplified like the energy, so that its corrections are not these alone.
+Energies and gates are such functions. The label term is more than that: tangents and errors have a part along z,
+which is amplified like the energy, so that its corrections are not these alone.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import takes
-from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field.inputs import white_input
-from meanfield.theory.mean_field.layers import forward_moments
-from meanfield.theory.mean_field.transport import Transport
+from meanfield.common.validation import Array, takes
+from meanfield.nets.layered import Sequential
+from meanfield.theory.mean_field.layers import forward_moments, white_input
+from meanfield.theory.two_points import Transport
 
 # Relative kick for second differences: their error is its square.
 KICK = 1e-3
 # The relative excess of the first Gram matrix from which on a thin input is worth a warning.
-NOTABLE = 0.1
+NOTABLE_EXCESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def thin_input_warning(net: Sequential) -> str:
     if channels >= hidden or (net.input_law == "normalised" and net.inputs == 1):
         return ""
     excess = gram_excess(net, *white_input(net), channels)
-    if excess <= NOTABLE:
+    if excess <= NOTABLE_EXCESS:
         return ""
     return (
         f"inputs are drawn with {channels} channels alone, so the squared Gram matrix of layer 1 exceeds the mean "

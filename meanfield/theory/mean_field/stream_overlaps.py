@@ -20,10 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import require_choice, takes
-from meanfield.nets.directions import Pair, UnitShares, unit_shares
-from meanfield.nets.families.layered import Sequential
+from meanfield.common.validation import Array, require_choice, takes
+from meanfield.nets.directions import DirectionPair, UnitShares, unit_shares
+from meanfield.nets.layered import Sequential
 
 # Activations whose gates, on a stream, have mean square q whatever its size, and of which epsilon is known.
 FOLLOWED = ("relu", "linear")
@@ -44,7 +43,7 @@ class MeanOverlap:
 
 
 @takes(Sequential)
-def mean_overlap(net: Sequential, pair: Pair) -> MeanOverlap:
+def mean_overlap(net: Sequential, pair: DirectionPair) -> MeanOverlap:
     """Eqs. 34, 35 with epsilon filled in, E T' = (kept + carried) E T + (carried / q) epsilon, for one input.
 
     Raises:
@@ -67,7 +66,7 @@ def mean_overlap(net: Sequential, pair: Pair) -> MeanOverlap:
     return MeanOverlap(mean, deviation, scale, on_one_unit)
 
 
-def growth_since_birth(net: Sequential, pair: Pair, gate_average: float = 1.0) -> Array:
+def growth_since_birth(net: Sequential, pair: DirectionPair, gate_average: float = 1.0) -> Array:
     """By depth unit, NaN below the pair's upper direction: the factor r that the mean overlap has grown by (eq. 35).
 
     ``gate_average`` is the mean of a squared gate over q: 1 as the paper has it, 1/q if gates were always open.
@@ -75,12 +74,12 @@ def growth_since_birth(net: Sequential, pair: Pair, gate_average: float = 1.0) -
     return _grown(net, pair, lambda share: np.log(share.kept + gate_average * share.carried))
 
 
-def growth_bound(net: Sequential, pair: Pair) -> Array:
+def growth_bound(net: Sequential, pair: DirectionPair) -> Array:
     """By depth unit, NaN below the pair's upper direction: e^(c q blocks / K), which bounds r (appendix C.1)."""
     return _grown(net, pair, lambda share: share.kept * share.carried)
 
 
-def _grown(net: Sequential, pair: Pair, log_growth: Callable[[UnitShares], float]) -> Array:
+def _grown(net: Sequential, pair: DirectionPair, log_growth: Callable[[UnitShares], float]) -> Array:
     start, shares = max(layer for layer, _ in pair), unit_shares(net)
     return np.concatenate(
         [np.full(start - 1, np.nan), np.exp(np.cumsum([0.0, *(log_growth(share) for share in shares[start:])]))]

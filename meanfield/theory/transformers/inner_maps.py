@@ -1,7 +1,7 @@
 """What the inner map of a branch does to errors and changes over all pairs of points, with no symmetry among them.
 
 An inner map x = phi(u) has channels u of covariance c and kernel K over points below it. Errors U and changes T, per
-channel, have the letters of `meanfield.theory.transformers.pair_unit`. Two things follow,
+channel, have the letters of `meanfield.theory.transformers.every_pair`. Two things follow,
 
     down    from C and mu above: E U U' below, and the response E[U u'] c^(-1) to the values there
     up      from E T T' and E T u' below but for a channel's own errors, and from C and mu above: E T T' and E T x'
@@ -20,14 +20,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.arrays import Array
+from meanfield.common.gaussian_averages import even_normals
 from meanfield.common.machine import progress
-from meanfield.common.quasi_random import even_normals
+from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Attention, Gate, Map, Pointwise
-from meanfield.theory.maps.base import Kinds, count
-from meanfield.theory.maps.mixing import even_shares
-from meanfield.theory.maps.softmax import POINTS, TOGETHER, drawn_shares, replicates_in_use, response, root
+from meanfield.theory.maps import (
+    POINTS,
+    TOGETHER,
+    Kinds,
+    count,
+    drawn_shares,
+    even_shares,
+    replicates_in_use,
+    response,
+    root,
+)
 
 # Points of the averages over four gates and over heads, a power of 2, and the products that their matrices take.
 LEAST_POINTS, MOST_POINTS, PRODUCTS = 2**9, 2**14, 2**26

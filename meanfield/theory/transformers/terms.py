@@ -1,4 +1,8 @@
-"""What is predicted of a net of tokens: by the recursion where they are exchangeable, over all pairs of them elsewhere.
+"""What is predicted of a net of tokens: by a recursion where they are exchangeable, over all pairs of them
+elsewhere.
+
+The recursion is that of streams of tokens at infinite width: a net's list of maps says to it what each unit is, and
+variances, kernels, energies and label terms follow from it. Refusals say which nets neither road serves.
 
 Source: docs/theory.md section 19.
 """
@@ -6,20 +10,25 @@ Source: docs/theory.md section 19.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
-from meanfield.common.arrays import Array
-from meanfield.nets.families.token_stream import TokenStream
-from meanfield.theory.transformers.every_pair import MOST_PAIRED, follows_features, pair_terms
-from meanfield.theory.transformers.mean_field import (
-    given_statistics,
-    output_variance,
-    pair_statistics,
-    refusal,
-    refusal_of_all_roads,
-    stream_moments,
+from meanfield.common.validation import Array
+from meanfield.nets.maps import Attention, Gain, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.net import Unit
+from meanfield.nets.transformer import TokenStream
+from meanfield.theory.maps import require_room
+from meanfield.theory.tangent_kernels import value_kernels
+from meanfield.theory.token_scan import between_samples, labels_down, scan
+from meanfield.theory.transformers.averages import (
+    MOST_TOKENS,
+    averages_over_two,
+    hidden_averages,
+    softmax_averages,
+    uniform_averages,
 )
+from meanfield.theory.transformers.every_pair import MOST_PAIRED, follows_features, pair_terms
 
 SEVERAL_SAMPLES = (
     "output_term: outputs of several samples correlate, and the recursion over depth has labels, which do not; give "
@@ -107,3 +116,206 @@ def _lack_of_room(net: TokenStream, why: str) -> str:
         f"{why}; all pairs of {points} tokens (samples included) are more than label terms are followed for, which is "
         f"up to {MOST_PAIRED}"
     )
+
+
+ROTARY = (
+    "rotary positions give every pair of tokens logits of its own, and the recursion needs tokens that are "
+    "exchangeable; take rotary=False, or attention_scale='inverse', whose logits vanish"
+)
+
+
+@dataclass(frozen=True)
+class StreamMoments:
+    """By layer, (2 D,): variance of a token, correlation of two, tangent kernels Theta(ap, ap') of one channel for one
+    token and for two, overlap energy and label term."""
+
+    variance: Array
+    correlation: Array
+    kernel: Array
+    kernel_between_tokens: Array
+    overlap_energy: Array
+    label_term: Array
+
+
+def refusal(net: TokenStream) -> str:
+    """Why the recursion does not serve a net, in one sentence; empty if it does."""
+    if why := refusal_of_all_roads(net):
+        return why
+    if net.inputs > 1 and not _hidden_gates(net):
+        return (
+            f"the net has {net.inputs} samples, whose hidden units meet at two angles, and averages over four gates at "
+            "two angles are known for 'relu' and 'linear'; take one of these, or inputs=1"
+        )
+    if _attention(net).causal:
+        return "under a causal mask tokens differ by their place, and the recursion needs tokens that are exchangeable"
+    return ""
+
+
+def refusal_of_all_roads(net: TokenStream) -> str:
+    """Why neither the recursion nor `given_statistics` serves a net; empty if one of them does."""
+    if why := refusal_of_parts(net):
+        return why
+    attention = _attention(net)
+    if net.is_tied:
+        return "blocks share weights (tied=True), whose changes correlate across blocks; take tied=False"
+    if attention.rotary and attention.scale == "inverse_sqrt":
+        return ROTARY
+    if attention.scale == "inverse_sqrt" and not attention.causal and net.tokens > MOST_TOKENS:
+        return (
+            f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
+            "fewer, or attention_scale='inverse'"
+        )
+    if net.readout not in ("pooled", "last"):
+        return (
+            f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
+            "last token; take readout='pooled' or 'last'"
+        )
+    return ""
+
+
+def refusal_of_parts(net: TokenStream) -> str:
+    """Why a net has a part that no covariance goes through, tied or not; empty if it has none."""
+    first = net.block[0]
+    if any(isinstance(part, Gain) for part in first.branch):
+        return (
+            "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
+            "these numbers alone; take another scaling, or simulate the net"
+        )
+    if not any(isinstance(part, Normalisation) for part in first.maps):
+        return (
+            "tokens are not normalised, and grow from branch to branch, where averages over gates and logits are made "
+            "for tokens of variance 1; take normalisation='layer' or 'rms', or simulate the net"
+        )
+    if _attention(net).scale == "inverse_sqrt" and len({weight.variance for weight in _stack(net)}) > 1:
+        return (
+            "queries, keys and values have variances of their own, and averages over random logits are made for one; "
+            "take attention_scale='inverse', whose logits vanish, or another scaling"
+        )
+    if net.input_law == "tokens":
+        return (
+            "the net embeds tokens of a vocabulary, among which some may be the same, and the recursion needs tokens "
+            "that are independent; take vocabulary=None: its white tokens are those of different characters embedded"
+        )
+    return ""
+
+
+def _attention(net: TokenStream) -> Attention:
+    return next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
+
+
+def _stack(net: TokenStream) -> tuple[Weight, ...]:
+    """Weights of queries, keys and values, side by side."""
+    return next(part for part in net.block[0].branch if isinstance(part, Linear)).weights
+
+
+def stream_moments(net: TokenStream) -> StreamMoments:
+    """The moments of a net of white tokens that has no `refusal`, in O(depth)."""
+    tokens, width, units = net.tokens, net.first_channels, len(net.block) * net.depth
+    readings = [_reading(unit, width, tokens) for unit in net.block]
+    first = net.block[0]
+    normalised = np.array([isinstance(first.branch[0], Normalisation), bool(first.after)])
+    shares = np.array([averages_over_two(tokens, side) for side in (0, 1)])
+    block = np.array([reading.constants for reading in readings])
+    attends = np.array([reading.attends for reading in readings])
+    tables, hidden = tuple(reading.table for reading in readings), np.array([reading.hidden for reading in readings])
+    covariances, kernels, energies, passings, divisors = scan(
+        units, attends, tables, hidden, block, normalised, shares, tokens
+    )
+    top = _top(net) / (covariances[-1, 0] if normalised[0] else 1.0)
+    labels = labels_down(top, passings, divisors, block[:, 0] * block[:, 1] * block[:, 3] ** 2)
+    samples, others = net.inputs, np.zeros((units, 2))
+    if samples > 1:
+        hidden_unit = int(np.flatnonzero(~attends)[0])
+        of_hidden = tables[hidden_unit], hidden[hidden_unit], block, _hidden_gates(net) == "linear"
+        others = between_samples(covariances, passings, divisors, attends, *of_hidden)
+    return StreamMoments(
+        covariances[:, 0],
+        1 - covariances[:, 1] / covariances[:, 0],
+        width * kernels[:, 0],
+        width * kernels[:, 1],
+        width * (energies[:, 0] + (samples - 1) * others[:, 0]) / samples,
+        width**2 * (labels * (energies + (samples - 1) * others)).sum(axis=1) / samples**2,
+    )
+
+
+def _hidden_gates(net: TokenStream) -> str:
+    """The activation of the feed-forward net, if it is "relu" or "linear"."""
+    hidden = [part.activation for unit in net.block for part in unit.branch if isinstance(part, Pointwise)]
+    return next((name for name in hidden if name in ("relu", "linear")), "")
+
+
+def given_statistics(net: TokenStream, inputs: Array | None) -> tuple[Array, Array]:
+    """Variance of a token and mean correlation of two of a sample, by layer, from all pairs of tokens.
+
+    Raises:
+        ValueError: a map through which covariances do not close, tied weights, or more tokens than softmax averages
+            are made for.
+    """
+    if _attention(net).scale == "inverse_sqrt":
+        require_room(net.inputs * net.tokens)
+    values = islice(value_kernels(net, inputs), len(net.units))
+    variances, correlations = zip(*(pair_statistics(value.covariance) for value in values), strict=True)
+    return np.array(variances), np.array(correlations)
+
+
+def pair_statistics(covariance: Array) -> tuple[float, float]:
+    """Variance of a token and mean correlation of two of a sample, from the covariance (B, T, B, T) of a value."""
+    within = np.einsum("bpbq->bpq", covariance)
+    squares = np.einsum("bpp->bp", within)
+    tokens = squares.shape[1]
+    cosines = within / np.sqrt(squares[:, :, None] * squares[:, None])
+    pairs = max(tokens * (tokens - 1), 1)
+    return float(squares.mean()), float((cosines.sum(axis=(1, 2)) - tokens).mean() / pairs)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One unit as `scan` takes it."""
+
+    attends: bool
+    table: Array
+    hidden: tuple[float, float, float]
+    constants: tuple[float, float, float, float]
+
+
+def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
+    """A branch [normalisation,] linear, attention or activation, linear."""
+    first, inner, last = [part for part in unit.branch if not isinstance(part, Normalisation)]
+    assert isinstance(first, Linear)
+    assert isinstance(last, Linear)
+    below, above = matrix_gain(first), matrix_gain(last)
+    units = last.weights[0].fan_in
+    constants = (below, above, units / width, unit.multiplier)
+    if isinstance(inner, Attention):
+        table = uniform_averages(tokens) if inner.scale == "inverse" else softmax_averages(tokens, below**2)
+        return _Reading(True, table, (units / inner.heads, 0.0, 0.0), constants)
+    assert isinstance(inner, Pointwise | Gate)
+    averages = hidden_averages(inner, below)
+    return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)
+
+
+def matrix_gain(matrix: Linear) -> float:
+    """Variance of an element times the fan-in: of values, where queries and keys stand beside them."""
+    return matrix.weights[-1].variance * matrix.weights[-1].fan_in
+
+
+def _top(net: TokenStream) -> Array:
+    """Covariance of the errors behind the readout's weights, per channel: over one token, and over pairs of two."""
+    weight, shares = _readout(net)
+    return weight.variance / weight.shape[0] * shares
+
+
+def _readout(net: TokenStream) -> tuple[Weight, Array]:
+    """Its weight, and the shares of one token and of two among the pairs of tokens that it takes."""
+    readout = net.readout_unit
+    assert readout is not None
+    pooling = next(part for part in readout.branch if isinstance(part, Pooling))
+    shares = [1 / net.tokens, 1 - 1 / net.tokens] if pooling.kind == "mean" else [1.0, 0.0]
+    return readout.branch[-1].weights[0], np.array(shares)
+
+
+def output_variance(net: TokenStream, moments: StreamMoments) -> float:
+    """E z_out^2 of an output: s_h n times the mean covariance of the tokens that the readout takes."""
+    weight, shares = _readout(net)
+    size = 1.0 if isinstance(net.block[0].branch[0], Normalisation) else moments.variance[-1]
+    return float(weight.variance * weight.fan_in * size * (shares @ [1.0, moments.correlation[-1]]))

@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.theory.loops.laws import has_closed_energy, log_increment_gain
+from meanfield.common.validation import Array
+from meanfield.nets.loop import TiedLoop
+from meanfield.theory.loops import has_closed_energy, log_increment_gain
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
 from meanfield.verification.series import drawn_law, shown_laws, span, theory_slope

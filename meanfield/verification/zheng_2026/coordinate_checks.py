@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 from meanfield.optimizers import HYBRIDS
-from meanfield.parameterizations import OPTIMIZERS
+from meanfield.parameterizations import OPTIMIZER_NAMES
 from meanfield.verification.claims import Check, Claim, Kind, of_all, of_rival
 from meanfield.verification.judges import Contest, Judges, Ruling
 from meanfield.verification.series import (
@@ -105,7 +105,7 @@ def _right_table(dataset: xr.Dataset) -> str:
 
 
 @JUDGES.decide
-def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
+def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZER_NAMES) -> Ruling:
     """The {title}s keep features, their changes and every role's share in them flat on blocks of k = {k}; rival: slopes
     of half a power or more; measured: slopes of them all over ladders of width and depth, after the first and the last
     step."""
@@ -113,7 +113,7 @@ def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) ->
 
 
 @JUDGES.decide
-def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
+def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZER_NAMES) -> Ruling:
     """The {title}s keep features, their changes and every role's share in them flat on {kind} blocks of k = {k}; rival:
     on {kind} blocks of k = {k} the {title}s leave features, their changes or a role's share in them a slope of half a
     power or more; measured: slopes of them all over ladders of width and depth, after the first and the last step."""
@@ -121,7 +121,7 @@ def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZE
 
 
 @JUDGES.decide
-def judge_without_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZERS) -> Ruling:
+def judge_without_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZER_NAMES) -> Ruling:
     """The standard parameterization keeps |Delta h_L| flat; rival: in the standard parameterization |Delta h_L| has
     slopes 5 s.e. or more from zero in width and in depth; measured: every draw's slope of |Delta h_L| after
     one step, of which the median is taken."""
@@ -271,7 +271,7 @@ CLAIMS = (
         "0.04) (docs/findings.md). SSO keeps the norm with which weights begin, as the output variance of tables 7 and "
         "13 lies off the sphere of appendix C.11 by a factor n (S13). SOAP's epsilon has no row in the paper: "
         "at 1e-5 as many draws do not decide, and at 1e-8, its usual value, nets leave the range of floats (S5l)",
-        checks=(*OF_MANY_LAYERS, OF_SGD, *OF_ONE_LAYER, standard(OPTIMIZERS, "all")),
+        checks=(*OF_MANY_LAYERS, OF_SGD, *OF_ONE_LAYER, standard(OPTIMIZER_NAMES, "all")),
     ),
     Claim(
         id="S5h",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from meanfield.common.validation import takes
 from meanfield.parameterizations import TABLES, Scaling, Table
-from meanfield.theory.laws.update_norms import derive_scaling
+from meanfield.theory.update_norms import derive_scaling
 from meanfield.verification.claims import Claim, Kind, checks, on_examples
 from meanfield.verification.judges import Judges, Ruling
 from meanfield.verification.verdicts import Verdict

@@ -3,10 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import takes
-from meanfield.nets.families.block_net import BlockNet
-from meanfield.theory.laws.spectral_conditions import branch_products
+from meanfield.common.validation import Array, takes
+from meanfield.nets.block_net import BlockNet
+from meanfield.theory.update_norms import branch_products
 
 
 @takes(xr.Dataset, BlockNet)

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from meanfield.parameterizations import OPTIMIZERS
+from meanfield.parameterizations import OPTIMIZER_NAMES
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.series import (
@@ -146,7 +146,7 @@ def is_identity(dataset: xr.Dataset, name: str) -> bool:
     return name.startswith("C2") and int(dataset.attrs["steps"]) == 1 and "sgd" not in dataset["optimizer"].values
 
 
-NORMALISED = tuple(name for name in OPTIMIZERS if name != "sgd")
+NORMALISED = tuple(name for name in OPTIMIZER_NAMES if name != "sgd")
 PRODUCTS = ("C1", "C2.1", "C2.2")
 # What nets are before any step, whatever optimizer takes it.
 BEFORE = ("C1", "features", "F.1")

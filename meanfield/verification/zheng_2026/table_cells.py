@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 from meanfield.optimizers import optimizer_of_role
-from meanfield.parameterizations import BIASES, OPTIMIZERS, WEIGHTS, hyperparameter_table
+from meanfield.parameterizations import BIASES, OPTIMIZER_NAMES, WEIGHTS, hyperparameter_table
 from meanfield.verification.claims import Check, Claim, Kind
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.series import OFF, LadderSlope, labelled, ladder_slope, ladder_values
@@ -223,7 +223,7 @@ CONVENTION = f"{READING}; that decays scale is a convention which keeps decay at
 
 def of_all(judge: Callable[..., Finding], *arguments: str) -> Check:
     """All optimizers at once."""
-    return Check("table_cells", partial(judge, optimizers=OPTIMIZERS), arguments)
+    return Check("table_cells", partial(judge, optimizers=OPTIMIZER_NAMES), arguments)
 
 
 def of_biases(judge: Callable[..., Finding]) -> tuple[Check, ...]:

@@ -6,8 +6,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import takes
+from meanfield.common.validation import Array, takes
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges
 from meanfield.verification.series import OFF, LadderRow, against_conditions, ladder_slope

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from meanfield.common import require_choice, require_positive
-from meanfield.nets import ROLES, BlockNet
+from meanfield.nets import WEIGHT_ROLES, BlockNet
 from meanfield.optimizers import optimizer_of_role
 from meanfield.parameterizations import transfer_hyperparameters
 
@@ -176,7 +176,7 @@ def own_values(given: Iterable[str]) -> dict[Cell, float]:
 def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int, **options: Any) -> BlockNet:
     """The net whose multipliers and variances these hyperparameters give."""
     multipliers, variances = (
-        tuple(by_role[role][name] for role in ROLES) for name in ("block_multiplier", "initial_variance")
+        tuple(by_role[role][name] for role in WEIGHT_ROLES) for name in ("block_multiplier", "initial_variance")
     )
     if options.get("biases"):
         first, bias_variance = (by_role[role]["initial_variance"] for role in BIAS_OF)

@@ -14,7 +14,7 @@ from meanfield.common import MOST_LAYERS, require_choice, require_count
 from meanfield.execution import Run
 from meanfield.nets import Net
 from meanfield.optimizers import require_optimizer
-from meanfield.parameterizations import OPTIMIZERS
+from meanfield.parameterizations import OPTIMIZER_NAMES
 from meanfield.simulation import TrainedStreams
 from sims.common.blocks.base_values import Values, block_net, hyperparameters
 from sims.common.command import Option, ladder
@@ -157,7 +157,7 @@ def checked_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
     for name in ("width", "depth", *(name for name in COUNTS if name in own)):
         require_count(f"--{name.replace('_', '-')}", getattr(options, name))
     if options.optimizers == ["all"]:
-        options.optimizers = list(OPTIMIZERS)
+        options.optimizers = list(OPTIMIZER_NAMES)
     # A name given twice is one line of the tables, as a size given twice is one rung.
     options.optimizers = list(dict.fromkeys(options.optimizers))
     for optimizer in options.optimizers:

@@ -4,25 +4,26 @@ import numpy as np
 import pytest
 
 from meanfield.common.seeds import stream
-from meanfield.simulation.arrays import groups, resolve
+from meanfield.simulation import arrays
+from meanfield.simulation.measures import energies
 from tests import strict_arrays
 
 
 @pytest.fixture(params=["stand-in", pytest.param("device", marks=pytest.mark.gpu)])
 def cupy(request, monkeypatch):
     """What stands behind the backend "cupy" for the length of a test, in small groups."""
-    resolve.arrays_of.cache_clear()
+    arrays.arrays_of.cache_clear()
     if request.param == "stand-in":
         modules = strict_arrays.namespace(), strict_arrays.special_functions()
-        monkeypatch.setattr(resolve, "_cupy", lambda: modules)
+        monkeypatch.setattr(arrays, "_cupy", lambda: modules)
     else:
         try:
-            resolve.arrays_of("cupy", "float64")
+            arrays.arrays_of("cupy", "float64")
         except (ModuleNotFoundError, OSError) as missing:
             pytest.skip(str(missing))
-    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 8)
+    monkeypatch.setattr(energies, "MOST_DRAWS_PER_GROUP", 8)
     yield "cupy"
-    resolve.arrays_of.cache_clear()
+    arrays.arrays_of.cache_clear()
 
 
 class HostNormals:
@@ -40,5 +41,5 @@ class HostNormals:
 @pytest.fixture
 def host_normals(monkeypatch):
     """The device draws the weights that the host draws."""
-    monkeypatch.setattr(resolve, "GroupNormals", HostNormals)
-    resolve.arrays_of.cache_clear()
+    monkeypatch.setattr(arrays, "GroupNormals", HostNormals)
+    arrays.arrays_of.cache_clear()

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 
 from meanfield.execution import run as execution
-from meanfield.simulation.arrays import resolve
-from meanfield.theory.exact import plain as exact
+from meanfield.simulation import arrays
+from meanfield.theory import exact
 from sims import simulation as simulation_module
 from sims.common.results import Results
 from tests.sims.commands import assert_refused, finished_run
@@ -82,8 +82,8 @@ def test_a_missing_device_is_one_line(simulation, tmp_path, capsys, monkeypatch)
     def absent(name):
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(resolve, "import_module", absent)
-    resolve.arrays_of.cache_clear()
+    monkeypatch.setattr(arrays, "import_module", absent)
+    arrays.arrays_of.cache_clear()
     module = simulation_module(simulation)
     assert_refused(module, ["--preset", "smoke", "--backend", "cupy"], 'pip install -e ".[cuda12]"', tmp_path, capsys)
 

@@ -6,12 +6,11 @@ import pytest
 import meanfield as mf
 from meanfield.common.seeds import streams_of_draws
 from meanfield.nets.maps import Weight
-from meanfield.simulation.arrays import float_range
-from meanfield.simulation.arrays.groups import draw_energies_on
-from meanfield.simulation.kernels.normals import NormalSource
-from meanfield.simulation.weights import matrices
-from meanfield.simulation.weights.matrices import Lazy
-from meanfield.simulation.weights.slabs import Slabs
+from meanfield.simulation import arrays
+from meanfield.simulation import weights as matrices
+from meanfield.simulation.kernels.gaussians import NormalSource
+from meanfield.simulation.measures.energies import draw_energies_on
+from meanfield.simulation.weights import Lazy, Slabs
 
 # docs/precision.md: the mean relative difference of an update energy, float32 over float64, and its largest spread.
 BIAS, SPREAD = 1e-6, 1e-5
@@ -111,10 +110,10 @@ def test_dead_nets_are_zero_and_no_error():
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e-31])
 def test_one_bad_size_is_named(value):
     sizes = np.ones((3, 4))
-    float_range.require_range({"label_term": sizes})
+    arrays.require_range({"label_term": sizes})
     sizes[1, 2] = value
     with pytest.raises(OverflowError, match=f"label_term has size {value:.2g} at layer 3 in some draw"):
-        float_range.require_range({"label_term": sizes})
+        arrays.require_range({"label_term": sizes})
 
 
 def test_one_step_in_single_precision_says_where_it_ends():

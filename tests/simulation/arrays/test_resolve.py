@@ -6,7 +6,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.execution import chunks
-from meanfield.simulation.arrays import resolve
+from meanfield.simulation import arrays
 from tests import strict_arrays
 
 NET = mf.MLP(depth=2, width=4)
@@ -27,11 +27,11 @@ def module(monkeypatch):
     fake = strict_arrays.namespace()
     fake.cuda.runtime.getDeviceCount = lambda: 1
     fake.cuda.runtime.CUDARuntimeError = CUDARuntimeError
-    monkeypatch.setattr(resolve, "import_module", lambda name: fake if name == "cupy" else None)
+    monkeypatch.setattr(arrays, "import_module", lambda name: fake if name == "cupy" else None)
     monkeypatch.setattr(chunks, "compute_chunk", _refuse)
-    resolve.arrays_of.cache_clear()
+    arrays.arrays_of.cache_clear()
     yield fake
-    resolve.arrays_of.cache_clear()
+    arrays.arrays_of.cache_clear()
 
 
 def _simulated():
@@ -42,7 +42,7 @@ def test_without_cupy_the_install_line_is_given(module, monkeypatch):
     def absent(name):
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(resolve, "import_module", absent)
+    monkeypatch.setattr(arrays, "import_module", absent)
     with pytest.raises(ModuleNotFoundError, match=f"needs CuPy, which is not installed .*{INSTALL}"):
         _simulated()
 
@@ -73,7 +73,7 @@ def test_without_cudas_libraries_the_install_line_is_given(module):
 
 
 def test_a_device_too_small_says_how_much_is_needed(module, monkeypatch):
-    monkeypatch.setattr(resolve, "_cupy", lambda: (module, strict_arrays.special_functions()))
+    monkeypatch.setattr(arrays, "_cupy", lambda: (module, strict_arrays.special_functions()))
     with pytest.raises(MemoryError, match=r"1 networks at once .* needs about .* GiB, the device has 8 GiB; lower"):
         mf.simulate(mf.MLP(depth=64, width=8192), draws=2, seed=0, backend="cupy", weights="dense")
 
@@ -93,6 +93,6 @@ def test_names_that_do_not_serve(net, options, message):
 
 
 def test_the_device_is_named_in_the_record(module, monkeypatch):
-    monkeypatch.setattr(resolve, "_cupy", lambda: (module, SimpleNamespace(ndtr=None, expit=None)))
-    assert resolve.device_described("cupy") == {"device": "stand-in", "cupy": module.__version__}
-    assert resolve.device_described("numpy") == {}
+    monkeypatch.setattr(arrays, "_cupy", lambda: (module, SimpleNamespace(ndtr=None, expit=None)))
+    assert arrays.device_described("cupy") == {"device": "stand-in", "cupy": module.__version__}
+    assert arrays.device_described("numpy") == {}

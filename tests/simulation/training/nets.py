@@ -1,8 +1,7 @@
 """Nets that have every map, tied weights, groups, stacks of weights and several skips from one value."""
 
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gain, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
 
 
 def linear(*weights, **how):

@@ -7,9 +7,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.optimizers import SGD, AdamW, Lion, Muon
-from meanfield.simulation.arrays.arrays import NUMPY, on_numpy
-from meanfield.simulation.training.data import Batches, given_data
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.arrays import NUMPY, on_numpy
+from meanfield.simulation.training.data import Batches, drawn_weights, given_data
 from meanfield.simulation.training.losses import CrossEntropy, Squared
 from meanfield.simulation.training.training import Training
 from tests.derivable import values_and_output

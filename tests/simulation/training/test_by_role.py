@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers import HYBRIDS, OPTIMIZERS, SGD, AdamW, Muon, optimizer_of_role
-from meanfield.simulation.measures.blocks.training import copied, tabled
-from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
+from meanfield.simulation.measures.blocks import copied, tabled
+from meanfield.simulation.training.data import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.training import Training
 
 MULTIPLIERS = (0.9, 0.5, 0.7)

@@ -5,12 +5,12 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import stream
-from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.optimizers import Sophia
-from meanfield.optimizers.linear_algebra.factored import dense
-from meanfield.simulation.arrays.arrays import NUMPY
-from meanfield.simulation.measures.blocks.training import TrainedFeatures
-from meanfield.simulation.training.draws import drawn_batch, drawn_weights, own_loss
+from meanfield.optimizers.linear_algebra import dense
+from meanfield.simulation.arrays import NUMPY
+from meanfield.simulation.measures.blocks import TrainedFeatures
+from meanfield.simulation.training.data import drawn_batch, drawn_weights, own_loss
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.training import Training
 from tests.simulation.training.test_gradients import LOSSES, hessians

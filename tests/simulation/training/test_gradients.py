@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers.linear_algebra.factored import Factored, dense
-from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.optimizers.linear_algebra import Factored, dense
+from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.passes import forward
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Squared
-from meanfield.simulation.weights.matrices import given_weights
+from meanfield.simulation.weights import given_weights
 from tests.simulation.training.nets import NETS
 
 DRAWS, STEP = range(2), 1e-5

@@ -7,12 +7,11 @@ import pytest
 
 import meanfield as mf
 from meanfield.optimizers import SGD, AdamW, Muon, Sophia
-from meanfield.simulation.arrays.arrays import NUMPY, on_numpy
-from meanfield.simulation.training import pieces
-from meanfield.simulation.training.data import Batches, given_data
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.arrays import NUMPY, on_numpy
+from meanfield.simulation.training import gradients
+from meanfield.simulation.training.data import Batches, drawn_weights, given_data
+from meanfield.simulation.training.gradients import FEWEST_SAMPLES, Piecewise, cuts
 from meanfield.simulation.training.losses import CrossEntropy, Squared
-from meanfield.simulation.training.pieces import FEWEST_SAMPLES, Pieces, cuts
 from meanfield.simulation.training.training import Training
 from tests.simulation.training.nets import NETS as CHAINS
 
@@ -61,7 +60,7 @@ def same_steps(net, optimizer, nets, loss, size=None, precision="float64"):
 @pytest.fixture
 def small(monkeypatch):
     """Pieces of eight samples and fewer."""
-    monkeypatch.setattr(pieces, "LAYER_BYTES", 1)
+    monkeypatch.setattr(gradients, "LAYER_BYTES", 1)
 
 
 @pytest.mark.usefixtures("small")
@@ -69,7 +68,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
 def test_steps_by_pieces_are_those_of_the_whole(name, optimizer):
     net = CONVOLUTIONAL[name]
-    assert Pieces.serve(net, NUMPY.for_training())
+    assert Piecewise.serve(net, NUMPY.for_training())
     loss = Squared() if name == "zero padding" else CrossEntropy()
     same_steps(net, optimizer, 11, loss)
 
@@ -88,12 +87,12 @@ def test_single_precision():
 @pytest.mark.parametrize("name", OTHERS)
 def test_nets_with_other_linear_maps_are_not_cut(name):
     net = OTHERS[name]
-    assert not Pieces.serve(net, NUMPY.for_training())
+    assert not Piecewise.serve(net, NUMPY.for_training())
     same_steps(net, SGD(0.9), 3, Squared())
 
 
 def test_only_arrays_for_training_cut():
-    assert not Pieces.serve(CONVOLUTIONAL["conv_net"], NUMPY)
+    assert not Piecewise.serve(CONVOLUTIONAL["conv_net"], NUMPY)
 
 
 @pytest.mark.usefixtures("small")
@@ -113,8 +112,8 @@ def test_nets_that_leave_the_floats_leave_their_neighbours_alone():
 
 def test_losses_before_a_step_cost_no_pass_of_their_own(monkeypatch):
     passes = []
-    own = pieces.forward
-    monkeypatch.setattr(pieces, "forward", lambda *given: passes.append(1) or own(*given))
+    own = gradients.forward
+    monkeypatch.setattr(gradients, "forward", lambda *given: passes.append(1) or own(*given))
     training = made(CONVOLUTIONAL["conv_net"], SGD(0.9), NUMPY.for_training(), 2, CrossEntropy())
     training.losses()
     once = len(passes)
@@ -125,17 +124,17 @@ def test_losses_before_a_step_cost_no_pass_of_their_own(monkeypatch):
 @pytest.mark.parametrize("total", [1, 3, 8, 13, 48])
 @pytest.mark.parametrize("most", [1, 2, 8])
 def test_cuts_are_powers_of_two_one_after_another(total, most):
-    pieces = list(cuts(total, most))
-    assert [n for piece in pieces for n in range(piece.start, piece.stop)] == list(range(total))
-    assert {piece.stop - piece.start for piece in pieces} <= {1, 2, 4, 8}
-    assert max(piece.stop - piece.start for piece in pieces) <= most
+    gradients = list(cuts(total, most))
+    assert [n for piece in gradients for n in range(piece.start, piece.stop)] == list(range(total))
+    assert {piece.stop - piece.start for piece in gradients} <= {1, 2, 4, 8}
+    assert max(piece.stop - piece.start for piece in gradients) <= most
 
 
 @pytest.mark.parametrize("nets", [1, 3, 8, 48])
 @pytest.mark.parametrize("channels", [8, 32, 512])
 def test_pieces_hold_some_samples(nets, channels):
     net = replace(CONVOLUTIONAL["conv_net"], channels=channels)
-    planned = Pieces(net, nets, NUMPY.for_training())
+    planned = Piecewise(net, nets, NUMPY.for_training())
     assert planned.together <= nets
     assert planned.samples >= FEWEST_SAMPLES
-    assert planned.samples == Pieces(net, 1, NUMPY.for_training()).samples  # sums are the same in any company
+    assert planned.samples == Piecewise(net, 1, NUMPY.for_training()).samples  # sums are the same in any company

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import BatchNormalisation, Dropout, Pointwise
-from meanfield.nets.units import Unit
-from meanfield.simulation.training.data import Batches
-from meanfield.simulation.training.draws import drawn_weights
-from meanfield.simulation.training.masks import Masks
+from meanfield.nets.net import Chain, Unit
+from meanfield.simulation.maps.weightless import Masks
+from meanfield.simulation.training.data import Batches, drawn_weights
 from tests import derivable
 
 jax = derivable.jax

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Linear, Weight
-from meanfield.nets.units import Unit
-from meanfield.simulation.arrays.arrays import NUMPY
+from meanfield.nets.net import Chain, Unit
+from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.training import sharpness
-from meanfield.simulation.training.draws import drawn_weights
+from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Squared
 from tests import derivable
 from tests.simulation.training.nets import NETS as CHAINS

@@ -7,9 +7,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.optimizers import Muon
-from meanfield.simulation.measures.residual_energy import ResidualEnergies
-from meanfield.simulation.training.trained_energies import TrainedResidualEnergies
-from meanfield.simulation.walk import units_below
+from meanfield.simulation.measures.streams import ResidualEnergies
+from meanfield.simulation.passes import units_below
+from meanfield.simulation.training.trained import TrainedResidualEnergies
 from tests.draws import drawn_by
 
 LOOPED = mf.Transformer(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.theory.exact.closure import DepthUnit, derive_together
+from meanfield.theory.recursions import DepthUnit, derive_together
 from tests.theory.exact import printed_recursions as printed
 
 # The letters of docs/theory.md section 3, in the order of its table for one-layer branches.

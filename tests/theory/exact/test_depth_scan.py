@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.exact import depth_scan
-from meanfield.theory.exact.plain import exact_terms_by_depth
-from meanfield.theory.laws import plain as laws
+from meanfield.theory import exact as depth_scan
+from meanfield.theory import laws
+from meanfield.theory.exact import exact_terms_by_depth
 
 DEPTHS = (1, 2, 7, 40)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.measures.update_energy import draw_energies
-from meanfield.theory.exact import plain as exact
+from meanfield.simulation.measures.energies import draw_energies
+from meanfield.theory import exact
 from tests.draws import in_batches
 from tests.statistics import consistent
 from tests.theory.exact import printed_recursions as printed

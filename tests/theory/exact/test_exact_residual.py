@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.exact.moments import parse_moment
-from meanfield.theory.exact.plain import OVERLAP
-from meanfield.theory.exact.recursion import Recursion
-from meanfield.theory.laws.residual import residual_exponent
+from meanfield.theory.exact import OVERLAP
+from meanfield.theory.laws import residual_exponent
+from meanfield.theory.moments import parse_moment
+from meanfield.theory.recursions import Recursion
 from tests.draws import given_draw
 from tests.statistics import consistent
 

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory import finite_channel_factor, finite_channel_refusal, mean_field_profiles
-from meanfield.theory.finite_channels import every_pair, recursion
-from meanfield.theory.finite_channels.every_pair import first_order_of_pairs
-from meanfield.theory.finite_channels.factor import resummed
-from meanfield.theory.finite_channels.recursion import first_order
+from meanfield.theory import (
+    finite_channel_factor,
+    finite_channel_refusal,
+    first_order_alike_sites,
+    first_order_every_pair,
+    mean_field_profiles,
+)
+from meanfield.theory.finite_channels import resummed
+from meanfield.theory.first_order_alike_sites import first_order
+from meanfield.theory.first_order_every_pair import first_order_of_pairs
 from meanfield.theory.mean_field.fluctuations import gram_excess
-from meanfield.theory.mean_field.inputs import white_input
+from meanfield.theory.mean_field.layers import white_input
 from tests.statistics import consistent
 from tests.theory.finite_channels import drawn
 
@@ -52,12 +57,14 @@ def test_linear_nets_notice_what_is_dropped(dropped, monkeypatch):
     net = _net(activation="linear", kernel=(3,))
     exact = finite_channel_factor(net) - 1
     if dropped == "exchanged":
-        part = recursion._added_to_crossed
-        monkeypatch.setattr(recursion, "_added_to_crossed", lambda *of: part(*of) * np.eye(6)[0][:, None, None])
-    if dropped == "own noise":
-        part = recursion._added_to_joint
+        part = first_order_alike_sites._added_to_crossed
         monkeypatch.setattr(
-            recursion, "_added_to_joint", lambda *of: part(*of) * np.diag([1, 1, 1, 0])[..., None, None]
+            first_order_alike_sites, "_added_to_crossed", lambda *of: part(*of) * np.eye(6)[0][:, None, None]
+        )
+    if dropped == "own noise":
+        part = first_order_alike_sites._added_to_joint
+        monkeypatch.setattr(
+            first_order_alike_sites, "_added_to_joint", lambda *of: part(*of) * np.diag([1, 1, 1, 0])[..., None, None]
         )
     off = first_order(net, given_input=dropped == "input") / exact - 1
     assert np.abs(off).max() > 0.05
@@ -191,13 +198,13 @@ def test_inputs_without_features_are_refused():
 def test_pairs_of_points_have_no_order():
     """First orders behind gates are those of (u, u') and of (u', u) alike, where no two sites see the same stencil."""
     net = mf.ConvNet(depth=4, channels=16, grid=(3,), kernel=(2,), padding="zero", readout="convolution")
-    pairs, gain = every_pair.Pairs(net), net.sigma.gain
+    pairs, gain = first_order_every_pair.Pairs(net), net.sigma.gain
     image = np.random.default_rng(0).standard_normal(net.input_shape)
-    below = every_pair._first_layer(net, pairs, every_pair._input_moments(net, pairs), image)
+    below = first_order_every_pair._first_layer(net, pairs, first_order_every_pair._input_moments(net, pairs), image)
     for channels in net.channels_by_layer[1:]:
-        seen = every_pair._responses(net, pairs, below)
-        orders = every_pair._behind_gates(pairs, below, seen, gain)
-        below = every_pair._layer_above(net, pairs, below, seen, channels, fixed=False)
+        seen = first_order_every_pair._responses(net, pairs, below)
+        orders = first_order_every_pair._behind_gates(pairs, below, seen, gain)
+        below = first_order_every_pair._layer_above(net, pairs, below, seen, channels, fixed=False)
     for order in orders:
         assert order.any()
         np.testing.assert_allclose(order, order[pairs.swapped], atol=1e-12 * np.abs(order).max())

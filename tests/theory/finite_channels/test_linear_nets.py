@@ -5,8 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory import finite_channel_factor, mean_field_profiles
-from meanfield.theory.finite_channels.linear_closure import exact_terms_of_pairs
-from meanfield.theory.finite_channels.linear_waves import exact_terms_of_waves
+from meanfield.theory.finite_channels import exact_terms_of_pairs, exact_terms_of_waves
 from tests.statistics import consistent
 from tests.theory.finite_channels import drawn
 

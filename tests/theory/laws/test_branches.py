@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.layers import Layer
+from meanfield.nets.layered import Layer
 from meanfield.theory import learning_rate_exponent, scales_at
-from meanfield.theory.laws.branches import NoPower, branch_powers, power_of
-from meanfield.theory.laws.residual import scaling_with
+from meanfield.theory.laws import NoPower, branch_powers, power_of, scaling_with
 from meanfield.verification import printed_exponents
 
 

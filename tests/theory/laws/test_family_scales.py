@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.families.residual import SCALINGS
-from meanfield.theory.laws.learning_rate import learning_rate_exponent, log_scale, scales_at
+from meanfield.nets.residual import SCALINGS
+from meanfield.theory.learning_rate import learning_rate_exponent, log_scale, scales_at
 from tests.statistics import consistent
 
 PLAIN_NETS = -1.5

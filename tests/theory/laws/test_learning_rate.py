@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.laws.learning_rate import scales_at, scales_by_depth
+from meanfield.theory.learning_rate import scales_at, scales_by_depth
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from meanfield.theory.laws.residual import log_path_sum_scale, residual_exponent
+from meanfield.theory.laws import log_path_sum_scale, residual_exponent
 
 
 @pytest.mark.parametrize(("block_depth", "plain"), [(1, 0), (2, 0), (3, 2)])

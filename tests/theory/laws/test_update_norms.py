@@ -2,8 +2,8 @@
 
 import pytest
 
-from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZERS, TABLES, WEIGHTS, Scaling, hyperparameter_table
-from meanfield.theory.laws.update_norms import derive_scaling
+from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZER_NAMES, TABLES, WEIGHTS, Scaling, hyperparameter_table
+from meanfield.theory.update_norms import derive_scaling
 
 
 def derived(optimizer, block_depth):
@@ -15,12 +15,12 @@ def derived(optimizer, block_depth):
     }
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
 def test_deeper_branches_scale_as_those_of_two_layers(optimizer):
     assert derived(optimizer, 3) == derived(optimizer, 5) == derived(optimizer, 2)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
 def test_the_two_conditions_part_in_hidden_layers_only(optimizer):
     single, pair = derived(optimizer, 1), derived(optimizer, 2)
     parted = {role for (role, name), condition in single.items() if condition != pair[role, name]}
@@ -94,4 +94,4 @@ def test_bad_input(given, message):
 
 
 def test_every_hyperparameter_is_derived():
-    assert {name for optimizer in OPTIMIZERS for _, name in derived(optimizer, 2)} == set(HYPERPARAMETERS)
+    assert {name for optimizer in OPTIMIZER_NAMES for _, name in derived(optimizer, 2)} == set(HYPERPARAMETERS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from meanfield.theory.loops.covariance import log_correlation_terms
-from meanfield.theory.loops.laws import (
+from meanfield.theory.loops import (
     has_closed_energy,
     log_correlation_law,
+    log_correlation_terms,
     log_increment_gain,
     log_squared_binomials,
 )

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.common.gaussian_averages import pair_average
 from meanfield.nets.activations import activation_named
-from meanfield.theory.loops.averages import StepAverages
+from meanfield.theory.loops import StepAverages
 
 
 @pytest.mark.parametrize("name", ["gelu", "tanh"])

@@ -10,10 +10,8 @@ from scipy.integrate import dblquad
 from scipy.special import i0
 
 import meanfield as mf
-from meanfield.nets.families.tied_loop import TiedLoop
-from meanfield.theory.loops.covariance import log_correlation_terms, steps
-from meanfield.theory.loops.laws import log_correlation_law
-from meanfield.theory.loops.update import log_update_energies
+from meanfield.nets.loop import TiedLoop
+from meanfield.theory.loops import log_correlation_law, log_correlation_terms, log_update_energies, steps
 from tests.naive import gate, sigma
 from tests.statistics import consistent
 from tests.theory.loops.loop_rivals import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.common.seeds import streams_of_draws
+from meanfield.simulation.moves import GradientMoves
 from meanfield.simulation.passes import backward, forward, tangent
-from meanfield.simulation.weights.matrices import draw_weights
-from meanfield.simulation.weights.moves import GradientMoves
-from meanfield.theory.maps.value_kernels import value_kernels
+from meanfield.simulation.weights import draw_weights
+from meanfield.theory.tangent_kernels import value_kernels
 
 # Few, so that what all of them keep stays in the caches.
 TOGETHER = 25

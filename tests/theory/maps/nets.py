@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import meanfield as mf
-from meanfield.nets.chain import Chain
-from meanfield.nets.families.block_net import BlockNet
+from meanfield.nets.block_net import BlockNet
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
 
 CHANNELS = 3
 

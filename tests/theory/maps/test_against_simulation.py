@@ -11,9 +11,8 @@ import pytest
 
 from meanfield.nets.activations import activation_named
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling
-from meanfield.theory.maps import TRANSPORTS
-from meanfield.theory.maps import value_kernels as walker
-from meanfield.theory.maps.base import averaged, between, count
+from meanfield.theory import tangent_kernels as walker
+from meanfield.theory.maps import TRANSPORTS, averaged, between, count
 from tests.statistics import consistent
 from tests.theory.maps.measured import drawn, predicted
 from tests.theory.maps.nets import NETS, inputs_of

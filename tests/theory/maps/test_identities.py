@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.chain import Chain
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Map, Normalisation, Pointwise, Pooling, Weight
-from meanfield.nets.units import Unit
+from meanfield.nets.net import Chain, Unit
 from meanfield.simulation.maps import OPERATIONS
-from meanfield.theory.maps import TRANSPORTS
-from meanfield.theory.maps.base import Kind, NoTransport
-from meanfield.theory.maps.mixing import through_normalisation
-from meanfield.theory.maps.pointwise import mean_of
-from meanfield.theory.maps.softmax import through_softmax
-from meanfield.theory.maps.value_kernels import value_kernels
-from meanfield.theory.mean_field.inputs import given_product, input_variance
-from meanfield.theory.mean_field.layers import forward_moments, layer_moments
-from meanfield.theory.mean_field.transport import SitePairs
+from meanfield.theory.maps import TRANSPORTS, Kind, NoTransport, mean_of, through_normalisation, through_softmax
+from meanfield.theory.mean_field.layers import forward_moments, given_product, input_variance, layer_moments
+from meanfield.theory.tangent_kernels import value_kernels
+from meanfield.theory.two_points import SitePairs
 from tests.statistics import consistent
 from tests.strategies import chains, conv_nets, mlps
 from tests.theory.maps.measured import drawn, predicted

@@ -7,9 +7,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.theory.maps import output_curvature
-from meanfield.theory.maps.output_curvature import mean_field_curvatures
-from meanfield.theory.maps.value_kernels import value_kernels
+from meanfield.theory import tangent_kernels
+from meanfield.theory.tangent_kernels import mean_field_curvatures, value_kernels
 from tests.statistics import consistent
 
 DRAWS = 300
@@ -113,7 +112,7 @@ def test_the_largest_eigenvalue_is_that_of_the_whole_matrix():
     for sample, share in enumerate(shares):
         hessian[sample, :, sample] = np.diag(share) - np.outer(share, share)
     whole = np.kron(kernel, np.eye(3)) @ hessian.reshape(12, 12)
-    largest = output_curvature._largest(output_curvature._modes(kernel), shares)
+    largest = tangent_kernels._largest(tangent_kernels._modes(kernel), shares)
     np.testing.assert_allclose(largest, np.linalg.eigvals(whole).real.max(), rtol=1e-6)
 
 

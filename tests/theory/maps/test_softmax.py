@@ -5,8 +5,8 @@ import pytest
 from scipy.special import softmax
 
 import meanfield as mf
-from meanfield.theory.maps.softmax import POINTS, accurate_averages
-from meanfield.theory.maps.value_kernels import value_kernels
+from meanfield.theory.maps import POINTS, accurate_averages
+from meanfield.theory.tangent_kernels import value_kernels
 
 TOKENS = 12
 NET = mf.Transformer(depth=1, width=64, heads=8, tokens=TOKENS, normalisation="rms")

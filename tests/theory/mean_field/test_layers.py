@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.theory.laws import plain as laws
-from meanfield.theory.mean_field.inputs import white_product
-from meanfield.theory.mean_field.layers import gate_energies, label_weights, layer_moments
-from meanfield.theory.mean_field.transport import Displacements, SitePairs
+from meanfield.theory import laws
+from meanfield.theory.mean_field.layers import gate_energies, label_weights, layer_moments, white_product
+from meanfield.theory.two_points import Displacements, SitePairs
 
 LAYERS = np.arange(1, 31)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from meanfield.nets import activations
 from meanfield.nets.lattice import OUTSIDE, neighbours
-from meanfield.theory.mean_field.shifts import sum_over_shifts
+from meanfield.theory.two_points import sum_along_axes
 
 
 @given(
@@ -22,8 +22,8 @@ def test_one_axis_and_two_that_step_together(length, taps, padding, dilation, se
             alone[p] += values[q] if q != OUTSIDE else 0.0
             for r, s in enumerate(row):
                 together[p, :, r] += values[q, :, s] if OUTSIDE not in (q, s) else 0.0
-    np.testing.assert_allclose(sum_over_shifts(values, (0,), taps, padding, dilation), alone, atol=1e-12)
-    np.testing.assert_allclose(sum_over_shifts(values, (0, 2), taps, padding, dilation), together, atol=1e-12)
+    np.testing.assert_allclose(sum_along_axes(values, (0,), taps, padding, dilation), alone, atol=1e-12)
+    np.testing.assert_allclose(sum_along_axes(values, (0, 2), taps, padding, dilation), together, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["product", "gate_product", "square_product"])
@@ -34,5 +34,5 @@ def test_averages_in_blocks_are_the_averages(name):
     variance = np.append(rng.uniform(0.5, 2.0, size=149), 0.0)
     here, there = variance[:, None], variance[None, :]
     between = np.sqrt(here * there) * rng.uniform(-1, 1, size=(150, 150))
-    assert between.size > 2 * activations.BLOCK
+    assert between.size > 2 * activations.PAIRS_AT_ONCE
     np.testing.assert_array_equal(average(here, there, between), average.__wrapped__(here, there, between))

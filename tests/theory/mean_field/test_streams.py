@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.families.residual import SCALINGS
-from meanfield.theory.mean_field import layers, streams
-from meanfield.theory.mean_field.inputs import white_input, white_product
-from meanfield.theory.mean_field.transport import SitePairs
+from meanfield.nets.residual import SCALINGS
+from meanfield.theory.mean_field import layers
+from meanfield.theory.mean_field import layers as streams
+from meanfield.theory.mean_field.layers import white_input, white_product
+from meanfield.theory.two_points import SitePairs
 from tests.statistics import consistent
 
 

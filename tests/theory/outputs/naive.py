@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from meanfield.nets.lattice import OUTSIDE, neighbours
-from meanfield.theory.mean_field.inputs import given_product
+from meanfield.theory.mean_field.layers import given_product
 
 
 def _shifts(net):

@@ -6,14 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.simulation import errors
-from meanfield.theory.mean_field.inputs import input_variance
-from meanfield.theory.mean_field.softmax import mean_square_probability
-from meanfield.theory.outputs.batch_points import errors_below, forward_layers
-from meanfield.theory.outputs.batch_terms import label_covariance
-from meanfield.theory.outputs.independent_errors import driven_terms
-from meanfield.theory.outputs.label_term import correlated_term
-from meanfield.theory.outputs.points import EveryPair
+from meanfield.simulation import draws
+from meanfield.theory.mean_field.label_term import correlated_term, driven_terms, errors_below, forward_layers
+from meanfield.theory.mean_field.layers import input_variance
+from meanfield.theory.mean_field.output_term import label_covariance, mean_square_probability
+from meanfield.theory.two_points import EveryPair
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
@@ -42,9 +39,9 @@ def test_alike_samples_and_pairs_of_samples_agree(net, batch):
     covariance = input_variance(net) * np.kron(between, np.eye(net.sites))
     product = net.sigma.product(*points.variances(covariance), covariance)
     labels = input_variance(net) * between if batch.labels == "teacher" else np.eye(samples)
-    errors = points.labels((labels + batch.label_mean**2)[..., None], net.is_pooled)
+    draws = points.labels((labels + batch.label_mean**2)[..., None], net.is_pooled)
     layers = list(forward_layers(net, points, product))
-    predicted = np.mean(list(driven_terms(net, points, layers, errors_below(net, points, errors))), axis=(1, 2))
+    predicted = np.mean(list(driven_terms(net, points, layers, errors_below(net, points, draws))), axis=(1, 2))
     np.testing.assert_allclose(predicted, mf.predict(net, level="mean_field", batch=batch).label_term, rtol=1e-12)
 
 
@@ -113,8 +110,8 @@ def test_labels_shared_by_mistake_are_caught(monkeypatch):
     """Negative control: every sample of a batch gets the label of the first."""
     net, law = mf.MLP(depth=3, width=128, inputs=6, outputs=3), mf.Batch()
     assert _agrees(net, law, None)
-    right = errors.drawn_labels
-    monkeypatch.setattr(errors, "drawn_labels", lambda *given: np.repeat(right(*given)[:, :, :1], 6, axis=2))
+    right = draws.drawn_labels
+    monkeypatch.setattr(draws, "drawn_labels", lambda *given: np.repeat(right(*given)[:, :, :1], 6, axis=2))
     assert not _agrees(net, law, None)
 
 

@@ -8,11 +8,9 @@ import pytest
 import meanfield as mf
 from meanfield.nets.activations import activation_named
 from meanfield.nets.lattice import OUTSIDE, neighbours
-from meanfield.theory.mean_field.inputs import input_products
-from meanfield.theory.mean_field.layers import layer_moments
-from meanfield.theory.outputs.exchangeable import Exchangeable
-from meanfield.theory.outputs.label_term import label_profiles
-from meanfield.theory.outputs.three_gates import AlikeGates
+from meanfield.theory.mean_field.label_term import AlikeGates, label_profiles
+from meanfield.theory.mean_field.layers import input_products, layer_moments
+from meanfield.theory.two_points import Exchangeable
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.draws import SINGLE
 from tests.statistics import consistent

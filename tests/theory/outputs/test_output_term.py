@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.outputs.batch_terms import _output_variances
-from meanfield.theory.outputs.label_term import label_profiles
-from meanfield.theory.outputs.output_term import output_profiles, output_term
+from meanfield.theory.mean_field.label_term import label_profiles
+from meanfield.theory.mean_field.output_term import _output_variances, output_profiles, output_term
 from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.outputs.naive import single_site_terms, written_out

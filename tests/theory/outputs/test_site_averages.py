@@ -5,11 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.activations import RELU
-from meanfield.theory.outputs.drives import ConvolutionDrive, LayerAverages
-from meanfield.theory.outputs.exchangeable import Exchangeable
-from meanfield.theory.outputs.points import EveryPair
-from meanfield.theory.outputs.pooled_drive import PooledDrive
-from meanfield.theory.outputs.site_sums import OWN, SIBLING, SiteSums
+from meanfield.theory.mean_field.drives import OWN, SIBLING, ConvolutionDrive, LayerAverages, PooledDrive, SiteSums
+from meanfield.theory.two_points import EveryPair, Exchangeable
 from tests.statistics import consistent
 from tests.theory.outputs.naive import three_sites
 

@@ -9,9 +9,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.common import machine
-from meanfield.theory.outputs.label_term import label_profiles
-from meanfield.theory.outputs.output_term import output_profiles, output_term, output_term_refusal
-from meanfield.theory.outputs.whole_update import log_channel_error, mean_field_terms
+from meanfield.theory.mean_field.label_term import label_profiles
+from meanfield.theory.mean_field.output_term import output_profiles, output_term, output_term_refusal
+from meanfield.theory.mean_field.whole_update import log_channel_error, mean_field_terms
 from tests.statistics import consistent
 
 NETS = {

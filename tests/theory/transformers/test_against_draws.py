@@ -12,11 +12,11 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose
-from meanfield.simulation.kernels.normals import NormalSource
-from meanfield.simulation.measures.tangent_kernel import tangent_kernels
+from meanfield.simulation.kernels.gaussians import NormalSource
+from meanfield.simulation.measures.overlap_energy import tangent_kernels
 from meanfield.simulation.passes import forward
-from meanfield.simulation.weights.matrices import draw_weights
-from meanfield.theory.transformers.mean_field import stream_moments
+from meanfield.simulation.weights import draw_weights
+from meanfield.theory.transformers.terms import stream_moments
 from tests.statistics import consistent
 
 WIDTHS = (64, 256)

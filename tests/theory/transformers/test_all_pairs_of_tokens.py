@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit
 
 import meanfield as mf
-from meanfield.theory.maps.softmax import POINTS
-from meanfield.theory.maps.value_kernels import value_kernels
-from meanfield.theory.transformers.mean_field import stream_moments
+from meanfield.theory.maps import POINTS
+from meanfield.theory.tangent_kernels import value_kernels
+from meanfield.theory.transformers.terms import stream_moments
 
 # Averages over the softmax are between 0 and 1; quasi-Monte Carlo errors are far below those of as many draws.
 RTOL = 0.1 / np.sqrt(POINTS)

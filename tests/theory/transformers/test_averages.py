@@ -8,10 +8,16 @@ from scipy.special import softmax
 
 from meanfield.nets.activations import activation_named
 from meanfield.nets.maps import Gate, Pointwise
-from meanfield.theory.kernels.token_scan import attention, evaluate
-from meanfield.theory.transformers.feed_forward import hidden_averages
-from meanfield.theory.transformers.patterns import PATTERNS
-from meanfield.theory.transformers.softmax import _averages_at, _normals, _Sums, softmax_averages, uniform_averages
+from meanfield.theory.token_scan import attention, evaluate
+from meanfield.theory.transformers.averages import (
+    PATTERNS,
+    _row_averages_at,
+    _row_normals,
+    _RowSums,
+    hidden_averages,
+    softmax_averages,
+    uniform_averages,
+)
 from tests.statistics import consistent
 
 VARIANCE, RHO = 0.8, 0.6
@@ -112,7 +118,7 @@ def test_heads_hand_on_what_drawn_heads_do(variance, size, other):
 def test_products_of_rows_are_those_of_derivatives_written_out():
     """D = diag(A) - A A^T of rows that are drawn, and traces of their products, for all ways in which rows are one."""
     rows = softmax(np.random.default_rng(3).normal(size=(4, 1, 5)), axis=2)
-    sums = _Sums(rows)
+    sums = _RowSums(rows)
     for pattern in PATTERNS:
         a1, a2, a3, a4 = (rows[row, 0] for row in pattern)
         d1, d2, d3, d4 = (np.diag(row) - np.outer(row, row) for row in (a1, a2, a3, a4))
@@ -125,7 +131,7 @@ def test_products_of_rows_are_those_of_derivatives_written_out():
 def test_the_series_of_softmax_averages_holds_between_its_nodes():
     """At 16 tokens: by 1e-5; series of degree 8 and 5 would be 8e-4 and 1e-2 off here."""
     angle = 1.175
-    between = _averages_at(_normals(16), 1.0, angle)
+    between = _row_averages_at(_row_normals(16), 1.0, angle)
     np.testing.assert_allclose(evaluate(softmax_averages(16, 1.0), angle), between, rtol=1e-4)
 
 

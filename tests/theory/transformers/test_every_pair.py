@@ -7,10 +7,10 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Attention, Gate, Pointwise
-from meanfield.theory.maps.base import Kind
+from meanfield.theory.maps import Kind
 from meanfield.theory.transformers.every_pair import MOST_PAIRED, pair_terms
 from meanfield.theory.transformers.inner_maps import inner_map
-from meanfield.theory.transformers.mean_field import stream_moments
+from meanfield.theory.transformers.terms import stream_moments
 from tests.statistics import consistent
 
 pytestmark = pytest.mark.usefixtures("no_overlap_energies")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.maps.value_kernels import trails
-from meanfield.theory.transformers.every_pair import _top_errors, pair_terms
-from meanfield.theory.transformers.pair_unit import pair_unit
+from meanfield.theory.tangent_kernels import trails
+from meanfield.theory.transformers.every_pair import _top_errors, pair_terms, pair_unit
 from tests.statistics import consistent
 
 pytestmark = pytest.mark.usefixtures("no_overlap_energies")

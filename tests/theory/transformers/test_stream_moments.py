@@ -9,8 +9,8 @@ import pytest
 from scipy.special import ndtr
 
 import meanfield as mf
-from meanfield.theory.transformers.mean_field import pair_statistics, stream_moments
-from meanfield.theory.transformers.patterns import PATTERNS, PLACE, averages_over_two
+from meanfield.theory.transformers.averages import PATTERNS, PLACE, averages_over_two
+from meanfield.theory.transformers.terms import pair_statistics, stream_moments
 
 
 @cache

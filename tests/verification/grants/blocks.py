@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from meanfield.theory.laws.residual import log_path_sum_scale
+from meanfield.theory.laws import log_path_sum_scale
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import transformer_checks
 from sims import residual_depth, residual_overlap

@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
-from meanfield.nets.families.mlp import MLP
+from meanfield.common.validation import Array
+from meanfield.nets.layered import MLP
 from meanfield.verification import series
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import (

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.series import scale_law

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks, on_examples
 from meanfield.verification.judges import Judges, Ruling, computed, identity
 from meanfield.verification.verdicts import Verdict

@@ -6,10 +6,9 @@ import numpy as np
 import xarray as xr
 from numpy.random import Generator
 
-from meanfield.common.arrays import Array
 from meanfield.common.seeds import stream
-from meanfield.common.validation import takes
-from meanfield.nets.families.mlp import MLP
+from meanfield.common.validation import Array, takes
+from meanfield.nets.layered import MLP
 from meanfield.simulation.one_step import one_step, pre_activations
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Judges, Ruling, identity

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, between, computed, contest, joined, lower
 from meanfield.verification.published import COMMON_SWEEP, GELU_SLOPE, HE_GAIN, RELU_SLOPE

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.comparison import ROUNDING
 from meanfield.verification.judges import Contest, slope_contest

@@ -7,11 +7,10 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, critical_z, fit_power_law
-from meanfield.common.validation import takes
-from meanfield.nets.families.mlp import MLP
-from meanfield.theory.laws.plain import single_site_overlap
+from meanfield.common.validation import Array, takes
+from meanfield.nets.layered import MLP
+from meanfield.theory.laws import single_site_overlap
 from meanfield.theory.prediction import predict
 from meanfield.verification.claims import Claim, Kind, checks, of_rival
 from meanfield.verification.judges import Judges, Ruling, between, computed

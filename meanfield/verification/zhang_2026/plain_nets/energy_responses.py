@@ -16,11 +16,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import Array
-from meanfield.nets.families.layered import Sequential
-from meanfield.theory.mean_field.inputs import input_products, white_input
-from meanfield.theory.mean_field.layers import forward_moments
-from meanfield.theory.mean_field.transport import Transport
+from meanfield.common.validation import Array
+from meanfield.nets.layered import Sequential
+from meanfield.theory.mean_field.layers import forward_moments, input_products, white_input
+from meanfield.theory.two_points import Transport
 
 # Step in log c for the responses, whose relative error is of its order.
 STEP = 1e-4

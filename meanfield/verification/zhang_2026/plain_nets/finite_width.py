@@ -22,12 +22,11 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import Array
-from meanfield.common.validation import takes
-from meanfield.nets.families.layered import Sequential
+from meanfield.common.validation import Array, takes
+from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field.fluctuations import gram_excess, layer_excesses
-from meanfield.theory.mean_field.inputs import input_products, white_input
-from meanfield.theory.outputs.whole_update import pooled_excess
+from meanfield.theory.mean_field.layers import input_products, white_input
+from meanfield.theory.mean_field.whole_update import pooled_excess
 from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
 
 # Excess of log F_l per layer over channels: ReLU's, by its exact recursion.

@@ -21,13 +21,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import Estimate
-from meanfield.common.validation import PremiseWarning, takes
-from meanfield.nets.families.layered import Sequential
-from meanfield.nets.families.mlp import MLP
+from meanfield.common.validation import Array, PremiseWarning, takes
+from meanfield.nets.layered import MLP, Sequential
 from meanfield.theory import finite_channel_factor, finite_channel_refusal, predict, thin_input_warning
-from meanfield.theory.exact.closure import GATES
+from meanfield.theory.recursions import GATES
 
 EXTRAPOLATED = ("label_term", "overlap_energy")
 LABEL_SCALE = "label_learning_rate_scale"

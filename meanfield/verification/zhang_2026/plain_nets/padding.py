@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, only_above, slope_contest
 from meanfield.verification.series import shown_laws, span

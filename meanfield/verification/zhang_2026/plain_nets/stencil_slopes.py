@@ -4,9 +4,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
-from meanfield.common.validation import takes
+from meanfield.common.validation import Array, takes
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.series import drawn_law, theory_slope

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, fit_power_law
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Check, Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, lower, slope_contest
 from meanfield.verification.published import PAPERS_EXPONENT

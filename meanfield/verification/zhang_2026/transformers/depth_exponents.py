@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
 from meanfield.verification.published import PAPERS_EXPONENT

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw
+from meanfield.common.validation import Array
 from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, contest
 from meanfield.verification.series import drawn_law, exponents_of, shown_laws

@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.theory.transformers.tied.laws import growth_constant
+from meanfield.theory.transformers.tied import growth_constant
 
 
 def _net(depth=2, **options):

@@ -7,9 +7,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Attention
-from meanfield.theory.transformers.tied.heads import DrawnHeads
-from meanfield.theory.transformers.tied.stream import tied_steps
-from meanfield.theory.transformers.tied.tokens import EveryToken, ExchangeableTokens
+from meanfield.theory.transformers.tied import EveryToken, ExchangeableTokens, tied_steps
+from meanfield.theory.transformers.tied_attention import DrawnHeads
 from tests.statistics import consistent
 from tests.theory.transformers.tied.naive_stream import naive_covariances
 

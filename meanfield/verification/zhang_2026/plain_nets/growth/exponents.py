@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from meanfield.common.arrays import Array
 from meanfield.common.estimates import PowerLaw, log_slope
-from meanfield.common.validation import PremiseWarning
+from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets import ConvNet
 from meanfield.theory import learning_rate_exponent, predict
 from meanfield.verification.series import drawn_law, theory_slope

@@ -1,0 +1,192 @@
+"""What counts as a net, and the family's net that a chain of units is.
+
+Whatever serves a family serves the chain as well. A reader takes the fields of a family off the units. What it read
+is checked by listing the units of that family's net: they must be those of the chain, whatever the weights are
+called.
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import lru_cache
+from itertools import product
+from math import isclose, log
+from typing import Any
+
+import numpy as np
+
+from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet, Sequential
+from meanfield.nets.loop import Loop, TiedLoop
+from meanfield.nets.maps import Attention, Gate, Linear, Map, Normalisation, Pointwise, Pooling
+from meanfield.nets.net import Chain, Net, Unit
+from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.transformer import SWIGLU, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
+from meanfield.nets.transformer import TOKEN_READOUTS as READ_TOKENS
+
+NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
+NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
+
+
+def require_net(architecture: Any, *, loops: bool = False, units: bool = False) -> None:
+    """Raise TypeError unless this is a net of layers or, if these are served, a loop or any net of ``units``."""
+    if isinstance(architecture, Net if units else (Sequential, Loop) if loops else Sequential):
+        return
+    served = f"{NETS_OF_UNITS if units else NETS_OF_LAYERS}{', or a TiedLoop' if loops or units else ''}"
+    if isinstance(architecture, Chain):
+        raise TypeError(
+            "architecture is a Chain whose units are those of no family that has what is asked for, as batch "
+            f"normalisation, dropout or units of one's own have not; give {served}, or a Chain of the units of one; "
+            "meanfield.Energies and what trains serve any units"
+        )
+    kind = architecture if isinstance(architecture, type) else type(architecture)
+    what = f"the class {kind.__name__}" if kind is architecture else f"of type {kind.__module__}.{kind.__qualname__}"
+    raise TypeError(
+        f"architecture is {what}; give {served} of this library, which says a net's sizes and no more, such as "
+        "meanfield.MLP(depth=8, width=512)"
+    )
+
+
+# Relative differences of variances and multipliers up to this are rounding.
+ROUNDING = 1e-11
+# A number read off a product is the one of so many digits that lies within rounding of it.
+DIGITS, LAST_PLACE = 12, 4e-15
+
+Fields = dict[str, Any]
+
+
+def as_family(net: Net) -> Net:
+    """The net of a family that has the units, the grid and the input law of this chain; any other net as it is."""
+    return (_recognised(net) or net) if isinstance(net, Chain) else net
+
+
+@lru_cache(maxsize=64)
+def _recognised(chain: Chain) -> Net | None:
+    sought = _told(chain)
+    for family, given in _readings(chain):
+        try:
+            net: Net = family(**given)
+        except ValueError:  # fields that the family does not have, such as a kernel larger than its circular grid
+            continue
+        if _same(_told(net), sought) and _same_inputs(net, chain):
+            return net
+    return None
+
+
+def _told(net: Net) -> tuple[list[Any], list[float]]:
+    """All that the units say but for the names of weights: what must be equal, and numbers that rounding may change."""
+    places = {name: place for place, name in enumerate(net.weights)}
+    kinds: list[Any] = []
+    numbers: list[float] = []
+    for unit in net.all_units:
+        kinds.append((unit.skip, len(unit.branch), len(unit.after)))
+        numbers.append(unit.multiplier)
+        for part in unit.maps:
+            own = [getattr(part, field.name) for field in fields(part) if field.name not in ("weight", "weights")]
+            kinds.append((type(part), *own))
+            for weight in part.weights:
+                kinds.append((places[weight.name], weight.shape, weight.groups))
+                numbers.append(weight.variance)
+    return kinds, numbers
+
+
+def _same(first: tuple[list[Any], list[float]], second: tuple[list[Any], list[float]]) -> bool:
+    return first[0] == second[0] and bool(np.allclose(first[1], second[1], rtol=ROUNDING, atol=0))
+
+
+def _same_inputs(net: Net, chain: Chain) -> bool:
+    shared = ("input_law", "input_shape", "output_shape")
+    if any(getattr(net, name) != getattr(chain, name) for name in shared):
+        return False
+    if net.input_law != "normalised":
+        return True
+    return isclose(net.input_energy or 0, chain.input_energy or 0, rel_tol=ROUNDING)
+
+
+def _readings(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
+    """Families with the fields that the units suggest."""
+    first = chain.units[0].branch
+    if chain.readout_unit is None:
+        if _are(first, Pointwise, Linear):
+            yield TiedLoop, _loop(chain)
+    elif any(isinstance(part, Attention) for unit in chain.units[:2] for part in unit.branch):
+        yield from ((Transformer, given) for given in _transformers(chain))
+    elif _are(first[:2], Pointwise, Linear) and isinstance(chain.readout_unit.branch[-1], Linear):
+        yield from _layered(chain)
+
+
+def _are(maps: tuple[Map, ...], *kinds: type) -> bool:
+    return len(maps) == len(kinds) and all(map(isinstance, maps, kinds))
+
+
+def _layered(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
+    """Plain nets and residual ones, fully connected or on grids."""
+    activation: Any = chain.units[0].branch[0]
+    layers = [part for unit in chain.units for part in unit.branch if isinstance(part, Linear)]
+    weights = [layer.weights[0] for layer in layers]
+    widths = tuple(weight.shape[0] for weight in weights)
+    blocks = [number for number, unit in enumerate(chain.units) if unit.skip is not None]
+    width = "channels" if chain.grid else "width"
+    given: Fields = {"activation": activation.activation, "inputs": chain.inputs, "outputs": chain.output_shape[1]}
+    given[width] = widths[0] if len(set(widths)) == 1 else widths
+    given[f"input_{width}"] = None if chain.input_channels == widths[0] else chain.input_channels
+    if chain.grid:
+        assert chain.readout_unit is not None
+        pooled = any(isinstance(part, Pooling) for part in chain.readout_unit.branch)
+        given |= {"grid": chain.grid, "kernel": layers[0].kernel, "padding": layers[0].padding}
+        given["readout"] = READOUTS[0] if pooled else READOUTS[1]
+    if blocks:
+        given |= {"depth": len(blocks), "stem": blocks[0], "tail": len(chain.units) - 1 - blocks[-1]}
+        given["block_depth"] = len(chain.units[blocks[0]].branch) // 2
+        family: type[Net] = ResidualConvNet if chain.grid else ResidualMLP
+        for scaling, head in product(SCALINGS, HEADS):
+            yield family, given | {"scaling": scaling, "head": head}
+        return
+    family = ConvNet if chain.grid else MLP
+    own = _rounded(weights[0].variance * weights[0].fan_in)
+    for variance, head in product((None, own), HEADS):
+        yield family, given | {"depth": len(chain.units), "weight_variance": variance, "head": head}
+
+
+def _loop(chain: Chain) -> Fields:
+    activation, linear = chain.units[0].branch
+    assert isinstance(activation, Pointwise)
+    assert isinstance(linear, Linear)
+    depth, step, weight = len(chain.units), chain.units[0].multiplier, linear.weights[0]
+    alpha = _rounded(-log(step) / log(depth)) if depth > 1 and step > 0 else 1.0
+    given: Fields = {"depth": depth, "width": chain.input_channels, "alpha": alpha, "activation": activation.activation}
+    return given | {"weight_variance": _rounded(weight.variance * weight.fan_in), "tied": chain.is_tied or depth == 1}
+
+
+def _transformers(chain: Chain) -> Iterator[Fields]:
+    """Of all scalings and heads: what their fields set is a number in every weight."""
+    embedded = _are(chain.units[0].branch, Linear)
+    if len(chain.units) < embedded + 2 or chain.readout_unit is None or len(chain.grid) != 1:
+        return
+    looks_unit, feeds_unit = chain.units[embedded : embedded + 2]
+    attention = _first(looks_unit, Attention)
+    norm, fed = _first(looks_unit, Normalisation), _first(feeds_unit, Pointwise) or _first(feeds_unit, Gate)
+    matrices = [weight for part in feeds_unit.maps for weight in part.weights if len(weight.shape) > 1]
+    if attention is None or fed is None or not matrices:
+        return
+    width, hidden = matrices[-1].shape[:2]
+    pooled = tuple(part for part in chain.readout_unit.branch if isinstance(part, Pooling))
+    given: Fields = {"depth": (len(chain.units) - embedded) // 2, "width": width, "tokens": chain.sites}
+    given |= {"heads": attention.heads, "attention_scale": attention.scale, "causal": attention.causal}
+    given |= {"rotary": attention.rotary, "ffn": _rounded(hidden / width), "inputs": chain.inputs}
+    given |= {"norm": "post" if looks_unit.after else "pre", "tied": chain.is_tied, "outputs": chain.output_shape[1]}
+    given["normalisation"] = UNNORMALISED if norm is None else norm.kind
+    given["activation"] = SWIGLU if isinstance(fed, Gate) else fed.activation
+    given["vocabulary"] = chain.input_channels if embedded else None
+    given["readout"] = next((name for name, maps in READ_TOKENS.items() if maps == pooled), "every")
+    for scaling, head in product(TRANSFORMER_SCALINGS, HEADS):
+        yield given | {"scaling": scaling, "head": head}
+
+
+def _first(unit: Unit, kind: type) -> Any:
+    """The first map of this kind, or None."""
+    return next((part for part in unit.maps if isinstance(part, kind)), None)
+
+
+def _rounded(value: float) -> float:
+    """The number of few digits that this one is but for its last places, or itself."""
+    short = float(f"{value:.{DIGITS}g}")
+    return short if isclose(short, value, rel_tol=LAST_PLACE) else value

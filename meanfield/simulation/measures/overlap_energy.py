@@ -1,0 +1,296 @@
+"""How the overlap energy of a draw is measured beside its label and output terms: one class for every method.
+
+n_l = channels x samples x sites of value l, and F_l = |Theta^(l)|_F^2 / n_l^2. The tangent kernel Theta itself costs
+O(n_l^2) memory. Between two values, u and v, it is held as columns at u: (D, C_u, n_v B, S_u), a column for every
+unit of v by channel, sample and site, as the passes take columns. Kernels are symmetric: between v and u it is the
+same, turned.
+
+The top-layer reduction costs one error column: let a white error stand at z^(L). The layers above l turn it into an
+error at z^(l) that is white in mean (ReLU gates are fair coins up to the sign of a weight row, and every site is
+visited equally often) and n_L / n_l times as strong, so that the mean square of the change it causes is F_l n_L. The
+reduction needs evenly covered grids and gates that know only the sign, as those of homogeneous activations do.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, cast
+
+from meanfield.common.validation import Array
+from meanfield.nets.layered import Sequential
+from meanfield.nets.maps import Bias, Gain
+from meanfield.nets.net import Net
+from meanfield.simulation.kernels.gaussians import NormalSource
+from meanfield.simulation.maps import operation_of
+from meanfield.simulation.measures.controls import RecordedMoves
+from meanfield.simulation.moves import GradientMoves, site_gram
+from meanfield.simulation.passes import Forward, Passage, backward, tangent
+
+# Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
+DENSE_UNITS = 128
+
+# Makes what white errors are drawn from, for the methods that need them.
+Probes = Callable[[], NormalSource]
+# Energies (D, L, r) of every column of errors under "", and if asked for at every site, (D, L, r, S), "_by_site"; and
+# energies of the label column with known means, (D, L), by their own names.
+ColumnEnergies = dict[str, Array]
+# They, and F_1 .. F_L, (D, L), if it is measured.
+Measured = tuple[ColumnEnergies, Array | None]
+
+
+class Asked(Protocol):
+    """What is measured of the columns besides their energies: profiles over sites, and controls."""
+
+    @property
+    def by_site(self) -> bool: ...
+
+    @property
+    def controls(self) -> bool: ...
+
+
+class OverlapMethod:
+    """The overlap energy is left out ("none"); the other methods measure it.
+
+    Attributes:
+        name: as datasets record it.
+        columns: r, the error columns that are carried: labels, outputs, and for some methods a probe.
+    """
+
+    name = "none"
+    columns = 2
+
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        """From errors at the last value. The state is used up: what the passes leave behind is let go."""
+        return column_energies(state, top, asked), None
+
+
+class FromKernel(OverlapMethod):
+    """From the tangent kernel itself."""
+
+    name = "dense"
+
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        overlap = dense_overlap_energy(state)
+        return column_energies(state, top, asked), overlap
+
+
+class FromLabels(OverlapMethod):
+    """From the label column, by the top-layer reduction."""
+
+    name = "reduction"
+
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        energies = column_energies(state, top, asked)
+        return energies, energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
+
+
+class FromProbe(OverlapMethod):
+    """From one white error at the last value, by the top-layer reduction."""
+
+    name = "probe"
+    columns = 3
+
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        white = _white_errors(state, len(state.net.units), probes())
+        energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), asked)
+        return energies, energies[""][:, :, 2] / state.net.value_sizes[-1]
+
+
+class FromProbes(OverlapMethod):
+    """From a white error at every value: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
+
+    name = "probes"
+
+    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
+        overlap, normals = [], probes()
+        for value, units in enumerate(state.net.value_sizes, start=1):
+            errors = backward(state, _white_errors(state, value, normals), value)
+            *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
+            overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
+        return column_energies(state, top, asked), state.arrays.xp.stack(overlap, axis=1)
+
+
+LEFT_OUT, KERNEL, LABELS, PROBE, PROBES = OverlapMethod(), FromKernel(), FromLabels(), FromProbe(), FromProbes()
+
+
+def overlap_method(net: Net) -> OverlapMethod:
+    """The method for nets of this kind.
+
+    No single column serves beyond dense sizes where padding loses signal at edges, where smooth gates are no fair
+    coins, and where weights off the fan-in rule carry energy up or down: a column then stays white at no layer but its
+    own. Skip connections break the reduction too, as all gates see the same stream; one column for each of many blocks
+    would cost too much, so F_l is left out there, and where weights are tied, whose kernel is no sum over layers.
+    """
+    if max(net.value_sizes) <= DENSE_UNITS and not net.is_tied:
+        return KERNEL
+    if net.has_skips or net.is_tied:
+        return LEFT_OUT
+    if not net.reduces_to_top:
+        return PROBES
+    return PROBE if net.is_pooled else LABELS
+
+
+def overlap_per_label_term(net: Sequential) -> float:
+    """F_l / B_l in mean where the reduction holds: M / gamma, gamma = head variance x fan-in x gain."""
+    gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+    return net.output_units * net.inputs / gamma
+
+
+def column_energies(state: Forward, top: Any, asked: Asked | None = None) -> ColumnEnergies:
+    """Mean squares over channels and samples of the change that every column of errors at the last value causes.
+
+    The state is used up: what the tangent has passed is let go, so that its memory serves the layers above.
+    """
+    net, xp, depth = state.net, state.arrays.xp, len(state.net.units)
+    errors = backward(state, top, depth)
+    recorded = RecordedMoves(state, errors) if asked and asked.controls else None
+    moves = recorded or GradientMoves(state, errors)
+    energies, profiles = [], []
+    for number, change in enumerate(tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
+        state.let_go(number)
+        draws, channels = change.shape[:2]
+        columns = change.reshape(draws, channels, -1, net.places)
+        flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+        energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
+        if asked and asked.by_site:
+            of_site = flat.reshape(*flat.shape[:2], -1, net.sites).swapaxes(2, 3)
+            profiles.append(state.arrays.squared_norms(of_site) / of_site.shape[3])
+    columns = {"": xp.stack(energies, axis=1)}
+    if profiles:
+        columns["_by_site"] = xp.stack(profiles, axis=1)
+    if recorded:
+        columns["label_error_energy"] = xp.stack(recorded.error_energies, axis=1)
+        columns["label_gradient_energy"] = xp.stack(recorded.gradient_energies, axis=1)
+    return columns
+
+
+def _white_errors(state: Forward, value: int, normals: NormalSource) -> Array:
+    """One column of independent N(0, 1) at every unit of a value."""
+    return state.arrays.moved(normals.drawn(state.values[value].shape[1:]))
+
+
+# Channels and sites of a value.
+ValueShape = tuple[int, int]
+
+
+def tangent_kernels(state: Forward) -> Iterator[Any]:
+    """Yield Theta^(1) .. Theta^(L) of the values, (D, n_u, n_u), units ordered (channel, sample, site).
+
+    n_u = channels x samples x sites of value u; a kernel takes O(n_u^2) memory. Up to a map with weights
+    Theta <- J Theta J^T, J the linear part of the maps; then the weights' own (X^T X) x identity over channels is
+    added. Where a unit adds its branch b to a value s, as s + a b, the kernel is
+    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
+
+    Raises:
+        ValueError: a weight is used in several places, so that the kernel is no sum over them.
+    """
+    for columns in _by_columns(state):
+        by_sample = state.setting.by_sample(columns)
+        units = by_sample.shape[2]
+        yield state.arrays.xp.moveaxis(by_sample, 2, 4).reshape(len(columns), units, units)
+
+
+def _by_columns(state: Forward) -> Iterator[Any]:
+    if state.net.is_tied:
+        raise ValueError("a weight is used in several places of this net; its tangent kernel is no sum over layers")
+    units = state.net.units
+    last_use = {unit.skip: number for number, unit in enumerate(units) if unit.skip}
+    own: Any = None  # Theta of the current value
+    crossed: dict[int, Any] = {}  # between it and the values that a skip still asks for
+    between: dict[tuple[int, int], Any] = {}  # between those, the later one first
+    shapes: dict[int, ValueShape] = {}  # of those
+    for number, (unit, passage) in enumerate(zip(units, state.passages, strict=True)):
+        if number in last_use:
+            crossed[number], shapes[number] = own, _shape(own)
+            between |= {(number, other): kernel for other, kernel in crossed.items()}
+        own, crossed = _kernels_along(range(len(unit.branch)), passage, own, crossed, state)
+        own *= unit.multiplier**2
+        if unit.skip:
+            cross = crossed[unit.skip]
+            own += between[unit.skip, unit.skip] + unit.multiplier * (cross + _turned(cross, _shape(own), state))
+        crossed = {other: unit.multiplier * kernel for other, kernel in crossed.items() if last_use[other] > number}
+        if unit.skip:
+            for other in crossed:
+                earlier, later = sorted((unit.skip, other))
+                known = between[later, earlier]
+                crossed[other] += known if other == earlier else _turned(known, shapes[earlier], state)
+        if unit.after:
+            own, crossed = _kernels_along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
+        yield own
+
+
+def _shape(columns: Any) -> ValueShape:
+    return columns.shape[1], columns.shape[3]
+
+
+def _turned(columns: Any, other: ValueShape, state: Forward) -> Any:
+    """Columns at u, one for every unit of a value v of this shape, as columns at v."""
+    draws, channels, _, sites = columns.shape
+    pairs = columns.reshape(draws, channels, other[0], -1, other[1], state.setting.samples, sites)
+    return pairs.transpose(0, 2, 1, 5, 6, 3, 4).reshape(draws, other[0], -1, other[1])
+
+
+def _kernels_along(
+    places: Sequence[int], passage: Passage, own: Any, crossed: dict[int, Any], state: Forward
+) -> tuple[Any, dict[int, Any]]:
+    """Kernels through maps: that of the value on both sides, those between it and others on its side."""
+    start = 0
+    for end, place in enumerate(places, start=1):
+        holds = bool(passage.unit.maps[place].weights)
+        if not holds and end < len(places):
+            continue
+        run = places[start:end]
+        start = end
+        if own is not None:
+            below = _shape(own)
+            own = _carried(run, passage, _turned(_carried(run, passage, own, state), below, state), state)
+        if holds:
+            kernel = _own_kernel(place, passage, state)
+            if own is not None:
+                kernel += own
+            own = kernel
+        crossed = {source: _carried(run, passage, kernel, state) for source, kernel in crossed.items()}
+    return own, crossed
+
+
+def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
+    """What a map's own weights give: X^T X x identity over channels, X what a channel's group sees.
+
+    Of a gain, x x^T over all channels and places.
+    """
+    spec: Any = passage.unit.maps[place]
+    features = passage.input_of(place, state.setting)
+    draws, channels, samples, sites = features.shape
+    pairs = samples * sites
+    if isinstance(spec, Gain):
+        flat = features.reshape(draws, channels, pairs)
+        kernel = flat[:, :, None, None] * flat[:, None, :, :, None]
+    else:
+        channels = sum(weight.shape[0] for weight in spec.weights)
+        kernel = state.arrays.xp.zeros((draws, channels, channels, pairs, pairs), dtype=state.arrays.precision)
+        first = 0
+        for weight in spec.weights:
+            rows, size = weight.group_rows, features.shape[1] // weight.groups
+            for group in range(weight.groups):
+                group_features = features[:, group * size : (group + 1) * size]
+                gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, group_features, state.setting)
+                for channel in range(first, first + rows):
+                    kernel[:, channel, channel] = gram
+                first += rows
+    return kernel.reshape(draws, channels, -1, sites)
+
+
+def _carried(run: Sequence[int], passage: Passage, columns: Any, state: Forward) -> Any:
+    """Every column through maps."""
+    for place in run:
+        spec, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
+        values = passage.input_of(place, state.setting) if operation.reads else None
+        columns = operation.tangent(spec, values, passage.kept[place], columns, state.setting)
+    return columns
+
+
+def dense_overlap_energy(state: Forward) -> Array:
+    """F_1 .. F_D of every draw, exactly: (D, values)."""
+    squares = []
+    for columns in _by_columns(state):
+        flat = columns.reshape(len(columns), -1)
+        squares.append(state.arrays.squared_norms(flat) / flat.shape[1])
+    return state.arrays.xp.stack(squares, axis=1)

@@ -1,0 +1,232 @@
+"""Closed forms: the papers' depth law, what the recursions give in the limit of many channels, and the power of the
+number of blocks with which eta* falls in residual nets.
+
+A field such as ``scaling`` names what a family builds; a class of one's own may build something else. So the law over
+depth is taken from the multipliers and variances that the layers of a few of its nets have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import inf, isclose, log, nan
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, logsumexp
+
+from meanfield.common.validation import Array, require_choice, require_count
+from meanfield.nets.layered import Layer, Sequential
+from meanfield.nets.residual import SCALINGS
+
+
+def sum_of_minima(weights: ArrayLike) -> Array:
+    """sum_{h1, h2 <= l} min(h1, h2) = l (l + 1)(2 l + 1) / 6 for l = 1 .. L, the papers' depth law for the label term.
+
+    It is the running sum of squares 1^2 + 2^2 + ... + l^2. Layers of unequal weights w_j count as
+    sum_{h <= l} (w_1 + ... + w_h)^2: a layer's weight is its number of input channels relative to the others', so that
+    a thin input (an RGB image under many channels) makes layer 1 count for little, as it has few parameters.
+
+    Args:
+        weights: w_1 .. w_L, all 1 for equal layers.
+
+    Source: Zhang et al. 2026, eqs. 22, 23. Exact, with prefactor n, for linear nets of one site.
+    """
+    return np.asarray(np.cumsum(np.cumsum(np.asarray(weights, dtype=float)) ** 2))
+
+
+def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
+    """F_l / n of fully-connected nets with one input and equal layers, at n -> infinity.
+
+    l (2 l^2 + 1)/12 for ReLU, l (l + 1)(2 l + 1)/6 for linear nets.
+
+    Raises:
+        ValueError: another activation.
+
+    Source: docs/theory.md section 6.
+    """
+    require_choice("activation", activation, ("relu", "linear"))
+    layer = np.asarray(layers, dtype=float)
+    if activation == "linear":
+        return np.asarray(layer * (layer + 1) * (2 * layer + 1) / 6)
+    return np.asarray(layer * (2 * layer**2 + 1) / 12)
+
+
+# Powers of K of a and of f under each scaling.
+_POWERS = {"init": (0.0, -1.0), "multiplier_sqrt": (-0.5, 0.0), "multiplier_linear": (-1.0, 0.0), "none": (0.0, 0.0)}
+
+
+def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:
+    """Exponent of eta*(K) ~ K^x for residual nets; NaN where no power law holds.
+
+    A block of k layers with branch multiplier a and variance factor f contributes a^2 f^(k-1) k n to the kernel by
+    its own weights. As a^2 f^k is at most of order 1/K, what was there before is carried up by a bounded factor:
+    the kernel grows as K a^2 f^(k-1), its square is all of the update energy up to bounded factors, and
+
+        eta* ~ 1 / (K a^2 f^(k-1)):   "init" k - 2,   "multiplier_sqrt" 0,   "multiplier_linear" +1.
+
+    Overlaps between different units, from which l^3 comes in plain nets, gain only a^2 f^k <= 1/K per block. Without
+    any scaling the stream doubles at every block and eta* falls exponentially.
+
+    Plain layers have a share of order 1 in the kernel, which stops a rise. Below the blocks (stem) it is carried up to
+    every unit, and exponents above 0 become 0. Above them alone (tail) it is in the tail's units, 1 / K of all, and
+    exponents above 1/2 become 1/2.
+
+    With a stem of one layer that reads C_0 channels, a rise as K^1 (a^2 f^(k-1) = 1/K^2) ends near K = k n / C_0
+    blocks of n channels, where eta* is about two thirds of what it tends to.
+
+    Raises:
+        TypeError, ValueError: an unknown scaling, a block depth below 1.
+
+    Source: docs/theory.md section 8, for any k; Zheng et al. 2026, tables 1, 9 (SGD) agree for their
+    scalings, Zhang et al. 2026, section 3.4 does not.
+    """
+    require_choice("scaling", scaling, SCALINGS)
+    k = require_count("block_depth", block_depth, why="layers of a branch")
+    multiplier, variance = _POWERS[scaling]
+    return exponent_of(BranchPowers(stem, tail, multiplier, (variance,) * k))
+
+
+def exponent_of(powers: BranchPowers) -> float:
+    """As `residual_exponent`, of blocks whose factors go as these powers of K; NaN where no power law holds.
+
+    Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, and the largest counts.
+    """
+    carried = 2 * powers.multiplier + sum(powers.variances)
+    if carried > -1 + ROUNDING:
+        return nan
+    bare = -(1 + carried - min(powers.variances))
+    largest = 0.0 if powers.stem else 0.5 if powers.tail else inf
+    return min(bare, largest) + 0.0  # no negative zero
+
+
+def scaling_with(powers: BranchPowers) -> str:
+    """The name among `meanfield.nets.SCALINGS` under which a and f go as these powers of K; empty if there is none."""
+    own = (powers.multiplier, *powers.variances)
+    known = {name: (a, *(f,) * len(powers.variances)) for name, (a, f) in _POWERS.items()}
+    return next((name for name, expected in known.items() if np.allclose(own, expected, rtol=0, atol=ROUNDING)), "")
+
+
+def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) -> Array:
+    """log of PathSum's rule eta ~ (sum over paths of p^3)^(-1/2), p the layers on a path; a constant is left out.
+
+    Of K blocks a path takes j branches in C(K, j) ways and is m + k j layers long, so that the sum doubles with every
+    block: the rule has no power law.
+
+    Source: Chen et al. 2024 as Zhang et al. 2026, section 4.3 quotes it.
+    """
+    logs = []
+    for count in np.atleast_1d(np.asarray(blocks, dtype=int)):
+        branches = np.arange(count + 1)
+        ways = gammaln(count + 1) - gammaln(branches + 1) - gammaln(count - branches + 1)
+        length = plain + block_depth * branches
+        with np.errstate(divide="ignore"):
+            logs.append(-0.5 * logsumexp(ways + 3 * np.log(length)))
+    return np.array(logs)
+
+
+# Where an asymptote is read off, and how closely logarithms must lie on a line to be those of a power.
+FAR = (64, 128, 256)
+ROUNDING = 1e-9
+LARGEST_DENOMINATOR = 100
+
+
+class NoPower(ValueError):
+    """The layers of a family follow no power of its depth; the message says what does not."""
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The blocks of one net, which are all alike, and the plain layers beside them.
+
+    Attributes:
+        stem, tail: plain layers below and above the blocks.
+        multiplier: a, the factor on a branch.
+        variance_factors: of the layers of a branch, from the one that reads the stream upwards, over the fan-in rule.
+    """
+
+    stem: tuple[Layer, ...]
+    tail: tuple[Layer, ...]
+    multiplier: float
+    variance_factors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class BranchPowers:
+    """Powers of the number of blocks K: a = c K^multiplier, variance factors c K^variances.
+
+    Attributes:
+        stem, tail: numbers of plain layers, the same at every K.
+        multiplier: power of the factor on a branch.
+        variances: powers of the variance factors of the layers of a branch.
+    """
+
+    stem: int
+    tail: int
+    multiplier: float
+    variances: tuple[float, ...]
+
+
+def branches_of(net: Sequential) -> Branches:
+    """The blocks of a net with skip connections.
+
+    Raises:
+        NoPower: blocks that differ from one another, plain layers between them, or a skip over several units.
+    """
+    units = [net.layers[start:end] for start, end in pairwise((0, *net.unit_ends))]
+    skipping = [number for number, unit in enumerate(units) if unit[-1].skip is not None]
+    first, last = skipping[0], skipping[-1]
+    starts = (0, *net.unit_ends)
+    if len(skipping) <= last - first or any(units[number][-1].skip != starts[number] for number in skipping):
+        raise NoPower("its blocks do not stand one on the other, each with a skip of its own")
+    blocks = {(unit[-1].multiplier, tuple(layer.variance_factor for layer in unit)) for unit in units[first : last + 1]}
+    if len(blocks) > 1:
+        raise NoPower(f"its blocks differ from one another at depth {net.depth}, and the law is that of equal ones")
+    ((multiplier, factors),) = blocks
+    plain = [tuple(unit[-1] for unit in part) for part in (units[:first], units[last + 1 :])]
+    return Branches(plain[0], plain[1], multiplier, factors)
+
+
+def branch_powers(net: Sequential, depths: Iterable[int] = ()) -> BranchPowers:
+    """The powers of K that multipliers and variances follow from depth to depth of the nets of this family.
+
+    Args:
+        net: a net with skip connections; other depths are those of ``net.replace``.
+        depths: further ones over which the powers must hold, beside `FAR`.
+
+    Raises:
+        NoPower: blocks that `branches_of` refuses, plain layers that change with K, factors that are no power of K.
+    """
+    counts = sorted({*FAR, *depths})
+    parts = [branches_of(net if count == net.depth else net.replace(depth=count)) for count in counts]
+    if len({(part.stem, part.tail, len(part.variance_factors)) for part in parts}) > 1:
+        raise NoPower("its plain layers, or the layers of a block, change with the number of blocks")
+    multiplier = power_of(counts, [abs(part.multiplier) for part in parts], "factor on its branches")
+    by_layer = zip(*(part.variance_factors for part in parts), strict=True)
+    variances = tuple(power_of(counts, factors, "variance of the weights of its branches") for factors in by_layer)
+    return BranchPowers(len(parts[0].stem), len(parts[0].tail), multiplier, variances)
+
+
+def keeps_energies(net: Sequential) -> bool:
+    """Whether plain layers pass energies unchanged: fan-in weights, gates that know the sign alone, no lossy edge."""
+    factors = {id(layer): layer.variance_factor for layer in net.layers}.values()
+    return net.covers_evenly and net.sigma.homogeneous and all(isclose(factor, 1.0) for factor in factors)
+
+
+def power_of(counts: Sequence[int], values: Sequence[float], what: str) -> float:
+    """x of values = c counts^x; a simple fraction where it is one to rounding.
+
+    Raises:
+        NoPower: values that are not positive, or no power of the counts.
+    """
+    if min(values) > 0:
+        logs = np.log(values)
+        power = (logs[-1] - logs[0]) / log(counts[-1] / counts[0])
+        expected = logs[0] + power * np.log(np.array(counts) / counts[0])
+        if np.allclose(logs, expected, rtol=0, atol=ROUNDING * max(1.0, np.abs(logs).max())):
+            fraction = float(Fraction(power).limit_denominator(LARGEST_DENOMINATOR))
+            return fraction if abs(fraction - power) < ROUNDING else float(power)
+    shown = ", ".join(f"{value:.4g} at {count}" for count, value in zip(counts, values, strict=True))
+    raise NoPower(f"the {what} is no power of the depth: {shown}")

@@ -1,0 +1,422 @@
+"""The levels of theory that `predict` chooses from: which nets each serves, what it takes and what it answers.
+
+The exact level has every quantity at finite width, for fully-connected nets whose gates are fair coins or none. The
+law level of nets is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level
+of nets is the leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of Transformers
+the leading order in 1/channels, 1/heads and 1/(head size). The levels of loops have energies of the stream by step,
+and what every two steps share.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from math import log
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.machine import NUMBER_BYTES, require_bytes
+from meanfield.common.validation import Array, PremiseWarning
+from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name
+from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
+from meanfield.nets.layered import Sequential
+from meanfield.nets.loop import Loop
+from meanfield.nets.maps import Normalisation
+from meanfield.nets.residual import Residual
+from meanfield.nets.transformer import TokenStream
+from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
+from meanfield.theory.laws import sum_of_minima
+from meanfield.theory.level import ACCURACY, Level, NetLevel, Options, log_mean, with_label_term, with_logarithms
+from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
+from meanfield.theory.maps import POINTS, accurate_averages
+from meanfield.theory.mean_field.fluctuations import thin_input_warning
+from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
+from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
+from meanfield.theory.mean_field.output_term import (
+    batch_output_term,
+    label_covariance,
+    output_error,
+    output_term_refusal,
+)
+from meanfield.theory.mean_field.whole_update import (
+    LogTerms,
+    finite_channels_note,
+    finite_channels_warning,
+    mean_field_terms,
+    whole_update,
+)
+from meanfield.theory.recursions import GATES
+from meanfield.theory.transformers.terms import (
+    ROTARY,
+    TokenTerms,
+    many_outputs_warning,
+    refusal_of_all_roads,
+    token_terms,
+)
+
+WITHIN_BLOCKS = (
+    "overlaps of pairs and spreads are predicted for plain nets; this is a {kind}, in which directions inside a block "
+    "meet the stream too: leave them out, or take an MLP"
+)
+
+
+class ExactLevel(NetLevel):
+    """Exact expectations, of pairs of directions and spreads too in plain nets.
+
+    It needs one fully-connected input, normalised as its law says, weights under the fan-in rule, and gates that the
+    closure engine can average: none at all, or in plain nets fair coins.
+    """
+
+    name = "exact"
+    whose = (
+        "fully-connected nets with one input of their own law, of activation 'relu' or 'linear' (residual ones: "
+        "'linear') and without a weight_variance"
+    )
+    refusals: ClassVar[Mapping[str, str]] = {**NetLevel.refusals, "pairs": WITHIN_BLOCKS, "spread": WITHIN_BLOCKS}
+
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
+        one_input = not net.grid and net.inputs == 1 and inputs is None
+        gates = ("linear",) if net.has_skips else GATES
+        return one_input and net.activation in gates and net.weight_variance is None
+
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        return set() if net.has_skips else {"pairs", "spread"}
+
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        pairs = () if options.pairs is None else checked_pairs(net, options.pairs)
+        values = _exact_energies(net)
+        if pairs:
+            values |= _exact_overlaps(net, pairs)
+        if options.spread:
+            values["overlap_energy_relative_spread"] = relative_spread(net)
+            values["label_term_relative_spread"] = label_spread(net)
+        coords = {"pair": [pair_name(pair) for pair in pairs]} if pairs else None
+        return self.dataset(net, options, values, coords=coords)
+
+
+def _exact_energies(net: Sequential) -> dict[str, Array]:
+    terms = exact_residual_terms(net) if isinstance(net, Residual) else exact_terms(net)
+    update = np.logaddexp(terms.label_term, terms.output_term)
+    mean_update = log_mean(update)
+    logs = {
+        "overlap_energy": terms.overlap_energy,
+        "label_term": terms.label_term,
+        "output_term": terms.output_term,
+        "update_energy": update,
+        "mean_update_energy": mean_update,
+        "learning_rate_scale": -0.5 * mean_update,
+        "label_learning_rate_scale": -0.5 * log_mean(terms.label_term),
+    }
+    return with_logarithms(logs)
+
+
+def _exact_overlaps(net: Sequential, pairs: tuple[DirectionPair, ...]) -> dict[str, Array]:
+    """Mean, second moment and conditional variance of every pair's overlap: (pairs, L)."""
+    moments = [pair_moments(net, pair) for pair in pairs]
+    logs = {
+        "squared_overlap": np.stack([pair.log_square for pair in moments]),
+        "overlap_variance": np.stack([pair.log_variance for pair in moments]),
+    }
+    return {"overlap": np.stack([pair.mean for pair in moments])} | with_logarithms(logs)
+
+
+class LawLevel(NetLevel):
+    """The sum of minima, which is claimed layer by layer for plain nets alone (Zhang et al. 2026, eqs. 22, 23)."""
+
+    name = "law"
+    whose = "plain nets without a weight_variance"
+
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
+        return net.weight_variance is None and not net.has_skips
+
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        return {"inputs"}
+
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        channels, anchor = np.array(net.channels_by_layer), anchor_layer(net)
+        law = sum_of_minima(channels[:-1] / channels[-1])
+        growth = np.log(law / law[anchor - 1])
+        overlap, profile = mean_field_profiles(net, options.inputs, last=anchor)
+        label = None if net.is_pooled else profile[-1]
+        if net.is_pooled and not label_term_refusal(net, options.inputs):
+            label = label_profiles(net, options.inputs)[anchor - 1]
+        log_label = None if label is None else np.log(label.mean()) + growth
+        attrs = {"anchor_layer": anchor, "equal_layers": int(len(set(net.channels_by_layer)) == 1)}
+        return self.dataset(net, options, with_label_term(np.log(overlap[-1]) + growth, log_label), attrs)
+
+
+def anchor_layer(net: Sequential) -> int:
+    """Layer at which the sum of minima takes its prefactor from the mean field: the first one like all others.
+
+    That is layer 1 if the input has as many channels as the layers, else layer 2.
+    """
+    return 1 if net.depth == 1 or len(set(net.channels_by_layer[:2])) == 1 else 2
+
+
+class MeanFieldLevel(NetLevel):
+    """Leading order in 1/channels."""
+
+    name = "mean_field"
+    whose = "all nets"
+
+    def has(self, net: Sequential, inputs: Array | None) -> bool:
+        return True
+
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        if net.is_pooled and label_term_refusal(net, options.inputs):
+            return {"inputs"}
+        batches = set() if net.has_skips else {"batch", "loss"}
+        return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
+
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        if options.asked & {"batch", "loss"}:
+            batch = PLAIN_BATCH if options.batch is None else options.batch
+            values = _under_batch(net, options.inputs, batch, options.loss)
+            if "output_term" in values:
+                logs = (np.log(values[name])[:, None] for name in ("overlap_energy", "label_term", "output_term"))
+                _warn(finite_channels_warning(net, LogTerms(*logs)))
+            refusal = output_term_refusal(net, options.inputs, batch.input_correlation, options.loss)
+            attrs = {"batch": json.dumps(batch.describe()), "loss": options.loss}
+            return self.dataset(
+                net, options, values, attrs | _left_out(values, output_term=refusal) | _note(net, values)
+            )
+        terms = mean_field_terms(net, options.inputs)
+        thin = thin_input_warning(net) if options.inputs is None else ""
+        _warn(thin, finite_channels_warning(net, terms))
+        label = None if terms.label is None else log_mean(terms.label)
+        values = with_label_term(terms.overlap, label) | whole_update(terms)
+        if options.by_site:
+            values |= _by_site(terms)
+        refusals = {"label_term": label_term_refusal(net, options.inputs)} if net.is_pooled else {}
+        why = _left_out(values, **refusals, output_term=output_term_refusal(net, options.inputs))
+        return self.dataset(net, options, values, why | _note(net, values))
+
+
+def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
+    """The attribute ``left_out``: why terms are not among the values, from their refusals; none if all are."""
+    held = "no float holds it, or no memory of this machine what it takes"
+    why = "; ".join(f"{name}: {refusal or held}" for name, refusal in refusals.items() if name not in values)
+    return {"left_out": why} if why else {}
+
+
+def _note(net: Sequential, values: dict[str, Array]) -> dict[str, str]:
+    """The attribute ``finite_channels``: what the net's channels add to a label term that the mean field lacks."""
+    note = finite_channels_note(net) if "label_term" in values else ""
+    return {"finite_channels": note} if note else {}
+
+
+def _by_site(terms: LogTerms) -> dict[str, Array]:
+    """What is known of the terms at every site, (L, S)."""
+    logs = {"label_term_by_site": terms.label, "output_term_by_site": terms.output}
+    known = {name: np.exp(values) for name, values in logs.items() if values is not None}
+    if len(known) == len(logs):
+        known["update_energy_by_site"] = known["label_term_by_site"] + known["output_term_by_site"]
+    return known
+
+
+def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str) -> dict[str, Array]:
+    """Terms of plain nets under a batch's labels and a loss, those of the outputs where they are known."""
+    require_batch(batch, loss, inputs is not None)
+    rho = batch.input_correlation
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        overlap, profile = mean_field_profiles(net, inputs, correlation=rho)
+    own = replace(batch, labels="independent", label_mean=0.0)
+    label = _label_term(net, inputs, own) if net.is_pooled else profile.mean(axis=1)
+    require_floats(net, overlap, label)
+    output = batch_output_term(net, inputs, label, rho, loss)
+    if loss == "cross_entropy":
+        label = (net.outputs - 1) * label
+    elif not batch.has_plain_labels:
+        label = _label_term(net, inputs, batch)
+    values = {
+        "overlap_energy": overlap,
+        "label_term": label,
+        "label_learning_rate_scale": label.mean() ** -0.5,
+    }
+    if output is not None:
+        update = label + output
+        values |= {
+            "output_term": output,
+            "update_energy": update,
+            "output_error": output_error(net, inputs, batch, loss),
+            "mean_update_energy": update.mean(),
+            "learning_rate_scale": update.mean() ** -0.5,
+        }
+    return values
+
+
+def _warn(*sentences: str) -> None:
+    """Of premises that fail, to the caller of `predict`."""
+    for sentence in filter(None, sentences):
+        warnings.warn(sentence, PremiseWarning, stacklevel=4)
+
+
+def _label_term(net: Sequential, inputs: Array | None, batch: Batch) -> Array:
+    return correlated_term(net, inputs, batch.input_correlation, label_covariance(net, inputs, batch))
+
+
+# Square arrays over pairs of steps that a prediction holds at once: two quantities and their logarithms.
+STEP_PAIR_ARRAYS = 4
+OF_NETS = (
+    "inputs, batch, loss, pairs, spread and by_site are for nets; a loop starts from h_0 ~ N(0, I): leave them out"
+)
+
+
+class LoopLevel(Level):
+    """A level of theory for loops, which finds logarithms by step or pair of steps."""
+
+    family = Loop
+    refusals: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("inputs", "batch", "loss", "pairs", "spread", "by_site"), OF_NETS),
+        "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
+        "accuracy": ACCURACY,
+    }
+
+    def predict(self, net: Loop, options: Options) -> xr.Dataset:
+        logs = self._logs(net, options.correlations)
+        energies = {"initial_energy": np.zeros(()), "residual_energy": np.logaddexp(0.0, logs["correlation_term"])}
+        values = with_logarithms(energies | logs) | {"cross_term": np.zeros(net.depth)}
+        return self.dataset(net, options, values)
+
+    @abstractmethod
+    def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
+        """Quantities but the stream's energies, by name."""
+
+
+class LoopLawLevel(LoopLevel):
+    """The closed form of the mean field, where there is one."""
+
+    name = "law"
+    whose = "loops of 'linear', and of 'relu' with independent steps"
+
+    def has(self, net: Loop, inputs: Array | None) -> bool:
+        return has_closed_energy(net)
+
+    def takes(self, net: Loop, options: Options) -> set[str]:
+        return set()
+
+    def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
+        return {"correlation_term": log_correlation_law(loop)}
+
+
+class LoopMeanFieldLevel(LoopLevel):
+    """The covariance of the stream at infinite width."""
+
+    name = "mean_field"
+    whose = "all loops"
+
+    def has(self, net: Loop, inputs: Array | None) -> bool:
+        return True
+
+    def takes(self, net: Loop, options: Options) -> set[str]:
+        return {"correlations"}
+
+    def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
+        """By step and, if asked for, by pair of steps; step s is the increment that makes h_s of h_{s-1}."""
+        if correlations:
+            needed = STEP_PAIR_ARRAYS * NUMBER_BYTES * loop.depth**2
+            require_bytes(needed, "the correlation of all pairs of steps", "depth, or leave correlations out")
+        term, features = np.empty(loop.depth), np.empty((loop.depth, loop.depth) if correlations else 0)
+        for index, step in enumerate(steps(loop)):
+            term[index] = step.correlation[-1]
+            if correlations:
+                row = step.features if loop.tied else _independent_features(loop, term[:index])
+                features[index, : index + 1] = features[: index + 1, index] = row
+        if not correlations:
+            return {"correlation_term": term}
+        # Increments share what their features share if they have one matrix, and nothing if they have two.
+        shared = features if loop.tied else np.where(np.eye(loop.depth, dtype=bool), features, -np.inf)
+        increments = shared + log(loop.weight_variance)
+        return {"correlation_term": term, "feature_overlap": features, "increment_correlation": increments}
+
+
+def _independent_features(loop: Loop, terms: Array) -> Array:
+    """ln E[phi(h_l) phi(h_t)], t = 0 .. l, where Q_lt = H_t, from ln C_1 .. ln C_l."""
+    energies = np.logaddexp(0.0, np.concatenate([[-np.inf], terms]))
+    return pair_averages(loop).features(energies, energies)
+
+
+PLAIN_ALONE = "batch, loss, pairs, spread and by_site are for nets of layers; this is a {kind}: leave them out"
+LOOPS_ALONE = (
+    "correlations are those of the steps of a TiedLoop or of a Transformer with tied=True; steps of this {kind} share "
+    "no weights, and their increments nothing: leave the option out"
+)
+TABULATED = (
+    "accuracy is that of averages over softmaxes of all pairs of tokens; those of this {kind} with tied blocks or "
+    "rotary positions are tabulated once: leave the option out"
+)
+TIED = (
+    "overlap_energy, label_term, output_term: blocks share weights (tied=True), whose changes correlate across blocks; "
+    "`simulate` has them"
+)
+
+
+class TokenStreamMeanFieldLevel(Level):
+    """Second moments of the stream and of its changes, of exchangeable tokens or of all pairs of tokens.
+
+    The attribute ``left_out`` says why a quantity is left out. Where softmaxes were averaged over all pairs of tokens,
+    ``softmax_error`` estimates their relative error, over ``softmax_points`` points.
+    """
+
+    name = "mean_field"
+    family = TokenStream
+    whose = "all Transformers"
+    refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
+    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED}
+
+    def has(self, net: TokenStream, inputs: Array | None) -> bool:
+        return True
+
+    def takes(self, net: TokenStream, options: Options) -> set[str]:
+        if net.is_tied:
+            return {"inputs", "correlations"}
+        return {"inputs"} if refusal_of_all_roads(net) == ROTARY else {"inputs", "accuracy"}
+
+    def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
+        if net.is_tied or refusal_of_all_roads(net) == ROTARY:
+            # A tenth of a second of import, of SciPy's linear algebra, which other nets need not wait for.
+            from meanfield.theory.transformers.tied import stream_energies
+
+            stream = stream_energies(net, options.inputs, options.correlations)
+            left_out = TIED if net.is_tied else f"overlap_energy, label_term, output_term: {ROTARY}"
+            values = _token_stream(net, stream.variance, stream.correlation, stream.initial)
+            if stream.increments is not None:
+                values["increment_correlation"] = stream.increments
+            return self.dataset(net, options, values, {"left_out": left_out})
+        with accurate_averages(options.accuracy) as averages:
+            terms = token_terms(net, options.inputs)
+        if terms.output_term is not None and (why := many_outputs_warning(net, options.inputs)):
+            warnings.warn(why, PremiseWarning, stacklevel=3)
+        initial = 1.0 if options.inputs is None else float(np.square(options.inputs).mean())
+        values = _token_energies(terms) | _token_stream(net, terms.variance, terms.correlation, initial)
+        attrs: dict[str, Any] = {"left_out": terms.left_out} if terms.left_out else {}
+        if averages.error:
+            attrs |= {"softmax_error": averages.error, "softmax_points": POINTS * averages.replicates}
+        return self.dataset(net, options, values, attrs)
+
+
+def _token_stream(net: TokenStream, variance: Array, correlation: Array, initial: float) -> dict[str, Array]:
+    """The stream's moments by layer, and of pre-norm nets its energies by step, every depth unit being a step."""
+    values = {"stream_variance": variance}
+    if net.tokens > 1:  # one token has no other to be correlated with
+        values["token_correlation"] = correlation
+    if isinstance(net.block[0].branch[0], Normalisation):
+        logs = {"residual_energy": np.log(variance), "correlation_term": np.log(variance - initial)}
+        values |= with_logarithms(logs | {"initial_energy": np.log(initial)}) | {"cross_term": np.zeros(len(variance))}
+    return values
+
+
+def _token_energies(terms: TokenTerms) -> dict[str, Array]:
+    """Those that are known, with their logarithms."""
+    known = {"overlap_energy": terms.overlap_energy, "label_term": terms.label_term}
+    logs = {name: np.log(values) for name, values in known.items() if values is not None}
+    if terms.label_term is not None:
+        logs["label_learning_rate_scale"] = -0.5 * log_mean(logs["label_term"])
+    by_site = [None if values is None else np.log(values)[:, None] for values in (terms.label_term, terms.output_term)]
+    return with_logarithms(logs) | whole_update(LogTerms(np.empty(0), *by_site))

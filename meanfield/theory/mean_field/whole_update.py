@@ -1,0 +1,166 @@
+"""Label term, output term and the whole update S = A + B at leading order in 1/channels, in logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from meanfield.common.validation import Array, takes
+from meanfield.nets.layered import Sequential
+from meanfield.theory.exact import exact_terms
+from meanfield.theory.level import log_mean, with_logarithms
+from meanfield.theory.mean_field.label_term import label_profiles, label_term_refusal
+from meanfield.theory.mean_field.layers import log_profiles, powers_of_variance
+from meanfield.theory.mean_field.output_term import output_profiles, output_term_refusal
+
+Profiles = Callable[[Sequential, Array | None], Array]
+
+# The factor between the learning-rate scales of infinitely many and of finitely many channels that is worth a warning.
+NOTABLE_FACTOR = 1.1
+# What gates above a layer add to log B_l under a pooled readout, by layer of the net and over channels.
+GATES_ABOVE = 2.0
+# The largest logarithm of a factor that is printed.
+LARGEST_LOG = 700.0
+
+
+class LogTerms(NamedTuple):
+    """ln of F_l, (L,), and of label and output term at every site, (L, S); None where a term is not predicted."""
+
+    overlap: Array
+    label: Array | None
+    output: Array | None
+
+    @property
+    def both(self) -> tuple[Array, Array] | None:
+        """ln of B_l and of A_l, each (L,); None where one of them is not predicted."""
+        if self.label is None or self.output is None:
+            return None
+        return log_mean(self.label), log_mean(self.output)
+
+
+def mean_field_terms(net: Sequential, inputs: Array | None = None) -> LogTerms:
+    """The terms of a net under plain labels and the squared loss.
+
+    Raises:
+        OverflowError: an overlap energy, or under a convolutional readout a label term, outside the range of floats.
+    """
+    overlap, label = log_profiles(net, inputs)
+    known: Array | None = label
+    if net.is_pooled:
+        known = None if label_term_refusal(net, inputs) else _log_profiles(net, inputs, label_profiles, 0)
+    if output_term_refusal(net, inputs):
+        return LogTerms(overlap, known, None)
+    own = net.depth + (net.head == "he") - (inputs is None and net.input_law == "normalised")
+    return LogTerms(overlap, known, _log_profiles(net, inputs, output_profiles, own))
+
+
+def whole_update(terms: LogTerms) -> dict[str, Array]:
+    """A_l, S_l = A_l + B_l, Sbar and eta* with their logarithms; nothing where a term is not predicted."""
+    both = terms.both
+    if both is None:
+        return {}
+    update = np.logaddexp(*both)
+    mean = log_mean(update)
+    logs = {"output_term": both[1], "update_energy": update, "mean_update_energy": mean}
+    return with_logarithms(logs | {"learning_rate_scale": -0.5 * mean})
+
+
+def _log_profiles(net: Sequential, inputs: Array | None, profiles: Profiles, power: int) -> Array | None:
+    """ln of these profiles; None where they leave the range of floats, or take more memory than the machine has.
+
+    With homogeneous activations, weights of f times the fan-in rule's variance change a term by a power of f: that of
+    the label term and, for outputs, that of z_out^2, the ``power`` beside.
+    """
+    by_powers = net.sigma.homogeneous
+    rule = replace(net, weight_variance=None) if by_powers else net  # type: ignore[type-var]
+    try:
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            logs = np.log(profiles(rule, inputs))
+    except MemoryError:
+        return None
+    if not np.isfinite(logsumexp(logs, axis=1)).all():
+        return None
+    powers = powers_of_variance(net, inputs)[1] + power if by_powers else np.zeros(net.depth)
+    return np.asarray(logs + np.log(net.variance_factor) * powers[:, None])
+
+
+def log_channel_error(net: Sequential, terms: LogTerms) -> float:
+    """Estimate of ln(eta* at infinitely many channels / eta* at the net's own), of the whole update; 0 without it.
+
+    Output and label term of every layer are multiplied by what finite width makes of them in the fully-connected net
+    of the same channels, outputs and head, whose exact expectations are known (docs/theory.md sections 4, 18).
+    """
+    both = terms.both
+    if both is None or net.sigma.triple is None:
+        return 0.0
+    changes: dict[str, Any] = {"inputs": 1, "weight_variance": None}
+    if net.grid:
+        changes |= {"grid": (1,), "kernel": (1,), "padding": "circular", "readout": "convolution"}
+    site = replace(net, **changes)  # type: ignore[type-var]
+    limit, exact = mean_field_terms(site).both, exact_terms(site)
+    if limit is None:
+        return 0.0
+    ratios = np.array([exact.label_term, exact.output_term]) - limit
+    leading = np.array(both)
+    return float(0.5 * (log_mean(np.logaddexp(*(leading + ratios))) - log_mean(np.logaddexp(*leading))))
+
+
+@takes(Sequential)
+def pooled_excess(net: Sequential) -> float:
+    """Up to about ln(label term at a net's channels / that at infinitely many) of every layer, by what gates above do.
+
+    2 sum_{h=1}^{L} 1/C_h under a pooled readout of gated plain nets, 0 elsewhere. A pooled label reaches all sites
+    alike, and the gates of all layers above take that apart, by as much as sites differ there. That fluctuates with the
+    channels, and two sites that are more alike than on average keep more than others lose. Layer 1 is off by it, whose
+    kernel does not fluctuate at all where inputs are given; what tangents below a layer add comes besides. It is no
+    expansion: the factor 2 bounds what drawn label terms of layer 1 show, 1.5 to 2.1 (+- 0.2) on white inputs and on a
+    photograph, 16 sites, 6 and 12 layers, 32 and 64 channels, and 0.8 on six sites of one channel.
+    """
+    if not net.is_pooled or net.has_skips or net.activation == "linear":
+        return 0.0
+    return GATES_ABOVE * float(np.sum(1.0 / np.array(net.channels_by_layer[1:], dtype=float)))
+
+
+def finite_channels_note(net: Sequential) -> str:
+    """What a label term under a pooled readout has beyond its mean field; "" where it has nothing of that kind."""
+    excess = pooled_excess(net)
+    if not excess:
+        return ""
+    return (
+        "label_term: under a pooled readout the gates above a layer fluctuate with the channels, which the mean field "
+        "leaves out at every layer, the first included: up to about exp(2 sum 1/channels) - 1 = "
+        f"{np.expm1(excess):.1%} at this net's channels, beside what tangents below add (docs/theory.md section 9)"
+    )
+
+
+def finite_channels_warning(net: Sequential, terms: LogTerms) -> str:
+    """What to say of a learning-rate scale that is off by more than `NOTABLE` at this net's channels; or ""."""
+    if terms.both is None and terms.label is not None:
+        return _pooled_warning(net)
+    error = log_channel_error(net, terms)
+    if abs(error) <= log(NOTABLE_FACTOR):
+        return ""
+    remedy = "level 'exact' has it" if not net.grid and net.inputs == 1 else "`simulate` has that of drawn nets"
+    return (
+        "the mean field of the whole update is leading order in 1/channels, and what it leaves out grows with depth: "
+        f"at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its learning-rate scale is about "
+        f"{exp(min(error, LARGEST_LOG)):.2g} times that of the net itself, as a net of one site has it; {remedy}"
+    )
+
+
+def _pooled_warning(net: Sequential) -> str:
+    """The same of the label term's scale, where the whole update has no theory."""
+    error = 0.5 * pooled_excess(net)
+    if error <= log(NOTABLE_FACTOR):
+        return ""
+    return (
+        "the mean field of the label term is leading order in 1/channels, and under a pooled readout it leaves out "
+        f"what the gates above a layer do: at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its "
+        f"learning-rate scale is up to about {exp(min(error, LARGEST_LOG)):.2g} times that of the net itself; "
+        "`simulate` has that of drawn nets"
+    )

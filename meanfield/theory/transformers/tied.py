@@ -1,0 +1,419 @@
+"""The stream of tokens of a Transformer with tied blocks: its covariance between all pairs of steps, at infinite
+width.
+
+Its energies by step, what they split into, and what the increments of two steps share follow from that.
+
+Step p adds a r_p to the stream, r_p = W x_p with W the last matrix of its branch. With g_u the product of the
+divisors of the normalisations behind the joins up to step u (post-norm; 1 in pre-norm nets)
+
+    g_u z_u = z_0 + a sum_{p<=u} g_{p-1} r_p,      E r_p r_q' = s E x_p x_q'  if p and q share W, 0 if they do not.
+
+The features x_p are functions of the value below, so that row u of the covariance of r needs row u - 1 of that of z
+alone. L steps take O(L^2) work and O(L) memory, times the numbers that a pair of steps has over tokens
+(`TokenPairs`): two where tokens are exchangeable, a matrix where they are not.
+
+Branches. For a step and all steps with the same weights, itself the last, a branch takes the covariance c of the
+values below it between the step and the others (k, *E) and those of every other value with itself (k, *E), E as in
+`TokenPairs`. It gives s E x x', s the variance of an element of its last matrix times the fan-in, and s' that of its
+first:
+
+    hidden units            E sigma(u) sigma(u')             u of covariance s' c
+    gated hidden units      E sigma(u) sigma(u') E w w'      u, w independent, of covariance s' c
+    attention, 1/size       s' times the mean of c over the tokens that both tokens see
+
+Attention at the scale size^(-1/2) is in `meanfield.theory.transformers.tied_attention`.
+
+Growth with depth. The energy of a tied pre-norm stream is H ~ q (a D)^2 after D blocks, however large a D is.
+Normalised branches have one size whatever the stream. Let a block of a long stream add a r to it, with E r r' = S(c)
+where the normalised values below have correlation c. For t = a times the blocks, the covariance of the streams at t
+and t' solves d^2 Q / dt dt' = S(Q / sqrt(H H')). For large t it tends to Q = t t' q(x), x = ln(t / t'), with
+
+    q - q'' = S(q / q(0)),   q'(0) = 0,   q -> q(0) C = S(C) at large x,
+
+a particle in a potential, whose energy is conserved: q(0) = 2 int_C^1 S dc / (1 - C^2). Where the slope of S at 1 is
+at most S(1), directions converge, C = 1 and q(0) = S(1). Where it is larger, directions of the stream never settle.
+
+Source: docs/theory.md section 22; Wang et al. 2026, eq. 2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+from meanfield.common.compiled import compiled
+from meanfield.common.machine import NUMBER_BYTES, on_one_thread, require_bytes
+from meanfield.common.validation import Array, takes
+from meanfield.nets.activations import Activation, activation_named
+from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise
+from meanfield.nets.net import Unit
+from meanfield.nets.transformer import TokenStream
+from meanfield.theory.maps import even_shares
+from meanfield.theory.transformers.terms import matrix_gain, refusal_of_parts
+from meanfield.theory.transformers.tied_attention import DrawnHeads, ExchangeableSoftmax
+
+# Arrays (L, *E) that the rows of a stream hold at once, E what two steps have over tokens.
+ROWS = 8
+
+
+@dataclass(frozen=True)
+class StreamEnergies:
+    """Means over tokens and samples.
+
+    Attributes:
+        initial: variance of a token of the start.
+        variance: of a token behind step 1 .. L, (L,).
+        correlation: of two tokens there, (L,).
+        increments: E r_u r_v of increments of two steps, (L, L), if asked for.
+    """
+
+    initial: float
+    variance: Array
+    correlation: Array
+    increments: Array | None
+
+
+def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) -> StreamEnergies:
+    """Those of a tied net on inputs (B, n, T), white ones if not given.
+
+    Raises:
+        ValueError: a part that no covariance goes through; given inputs of a post-norm net.
+        MemoryError: more pairs of steps and tokens than the machine has room for.
+    """
+    if why := refusal_of_parts(net):
+        raise ValueError(why)
+    if inputs is not None and net.block[0].after:
+        raise ValueError(
+            "inputs are given to a post-norm net with tied blocks or rotary positions; its first block takes them as "
+            "they are, and covariances between steps are of normalised values; leave inputs out, or take norm='pre'"
+        )
+    count = len(net.block) * net.depth
+    samples = _samples(net, inputs)
+    needed = ROWS * count * samples[0].start.size + correlations * 2 * count**2
+    require_bytes(NUMBER_BYTES * needed, "the covariance of all pairs of steps", "depth or tokens")
+    with on_one_thread():
+        parts = [_of_sample(net, pairs, count, correlations) for pairs in samples]
+    means = [np.mean(part, axis=0) for part in zip(*parts, strict=True)]
+    return StreamEnergies(float(means[0]), means[1], means[2], means[3] if correlations else None)
+
+
+def _samples(net: TokenStream, inputs: Array | None) -> list[TokenPairs]:
+    """What two steps have over the tokens of each sample; samples that are alike are one."""
+    if _are_exchangeable(net, inputs):
+        return [ExchangeableTokens(net.tokens)]
+    if inputs is None:
+        return [EveryToken(np.eye(net.tokens))]
+    return [EveryToken(sample.T @ sample / len(sample)) for sample in inputs]
+
+
+def _are_exchangeable(net: TokenStream, inputs: Array | None) -> bool:
+    attention = _attention(net)
+    return inputs is None and not attention.causal and not (attention.rotary and attention.scale == "inverse_sqrt")
+
+
+def _attention(net: TokenStream) -> Attention:
+    return next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
+
+
+def _of_sample(net: TokenStream, pairs: TokenPairs, count: int, correlations: bool) -> tuple[Array, ...]:
+    variance, between = np.empty(count), np.empty(count)
+    increments = np.zeros((count, count) if correlations else 0)
+    for number, step in enumerate(tied_steps(net, pairs)):
+        squares = pairs.same(step.covariance)
+        sizes = np.sqrt(squares)
+        variance[number] = squares.mean()
+        between[number] = pairs.mean_of_two(step.covariance / pairs.first(sizes) / pairs.second(sizes))
+        if correlations:
+            row = pairs.same(step.increments).mean(axis=1)
+            increments[number, step.together] = increments[step.together, number] = row
+    return pairs.same(pairs.start).mean(), variance, between, increments
+
+
+# The correlation C is sought up to this share below 1, and the slope of S at 1 taken over as much.
+NEAR = 1e-3
+
+
+@takes(TokenStream)
+def growth_constant(net: TokenStream) -> float:
+    """q(0) of H ~ q(0) (a D)^2, for streams of one token, or of tokens that have become one, as a D -> infinity.
+
+    Raises:
+        ValueError: untied or post-norm blocks, or sites that are several tokens.
+    """
+    if not net.is_tied or not isinstance(net.block[0].branch[0], Normalisation) or net.tokens > 1:
+        raise ValueError(
+            f"the net has tied={net.is_tied} and {net.tokens} token(s); the constant of growth is that of one token "
+            "under pre-norm with tied blocks: take tokens=1, tied=True, norm='pre', or `mf.predict` at a large depth"
+        )
+    branches = [branch_of(unit, ExchangeableTokens(1), 1.0) for unit in net.block]
+    alone = np.array([[1.0, 0.0]])
+
+    def added(correlation: float) -> float:
+        pair = np.array([[correlation, 0.0]])
+        rows = np.concatenate([pair, alone]), np.concatenate([alone, alone])
+        return sum(float(branch.features(*rows)[0, 0]) for branch in branches)
+
+    def constant(settled: float) -> float:
+        return float(2 * quad(added, settled, 1.0, limit=200)[0] / (1 - settled**2))
+
+    whole = added(1.0)
+    if whole - added(1 - NEAR) <= NEAR * whole * (1 + NEAR):
+        return whole
+    return constant(float(brentq(lambda c: c * constant(c) - added(c), 0.0, 1 - NEAR)))
+
+
+@dataclass(frozen=True)
+class TiedStep:
+    """Step u = 1 .. L. E is the shape of what two steps have over tokens.
+
+    Attributes:
+        covariance: of the stream behind the step with itself, E.
+        together: the steps 1 .. u that share the weights of step u, counted from 0; the last is step u itself.
+        increments: E r_u r_q' of these steps q, (k, *E).
+    """
+
+    covariance: Array
+    together: slice
+    increments: Array
+
+
+def tied_steps(net: TokenStream, pairs: TokenPairs) -> Iterator[TiedStep]:
+    """Yield steps 1 .. L = 2 depth; a step of untied blocks shares its weights with none."""
+    period, count = len(net.block), len(net.block) * net.depth
+    rows = StreamRows(pairs, count, bool(net.block[0].after))
+    branches = [branch_of(unit, pairs, net.depth**2 / 2 if net.is_tied else net.depth) for unit in net.block]
+    for step in range(count):
+        place = step % period
+        together = slice(place if net.is_tied else step, step + 1, period)
+        increments = branches[place].features(rows.below[together], rows.own[together])
+        covariance = rows.add(step, together, net.block[place].multiplier ** 2 * increments)
+        yield TiedStep(covariance, together, increments)
+
+
+class StreamRows:
+    """The covariance of the values that branches take, row by row.
+
+    Attributes:
+        below: of the latest value u with values 0 .. u, (u + 1, *E), divided by the sizes of both: normalised.
+        own: of values 0 .. u with themselves, likewise.
+    """
+
+    def __init__(self, pairs: TokenPairs, count: int, divides: bool) -> None:
+        self._pairs, self._divides, self._start = pairs, divides, pairs.start
+        # sum_{p<=u} (g_{p-1} / g_u) a^2 E r_p r_q' by q, and g_{p-1} / g_u by p.
+        self._sums, self._weights = np.zeros((count, *pairs.start.shape)), np.ones((count, pairs.sizes))
+        self._divisors, self._sizes = (np.ones((count + 1, pairs.sizes)) for _ in range(2))
+        self.own = np.empty((count + 1, *pairs.start.shape))
+        self.below = self._normalised(0, pairs.start[None])
+
+    def add(self, step: int, together: slice, increments: Array) -> Array:
+        """Go from value ``step`` to the next, by a^2 E r r' of the steps ``together``: the next one's covariance."""
+        pairs, sums, weights = self._pairs, self._sums[: step + 1], self._weights[: step + 1]
+        sums[together] += increments
+        earlier = pairs.first(weights[together][:-1]) * pairs.turned(increments[:-1])
+        sums[step] += earlier.sum(axis=0)
+        row = cumulated(self._start, sums, self._divisors[1 : step + 1])
+        if self._divides:
+            size = np.sqrt(pairs.same(row[-1]))
+            for held in (row, sums):
+                held /= pairs.first(size)
+            row[-1] /= pairs.second(size)
+            weights /= size
+            self._start = self._start / pairs.first(size)
+            self._divisors[step + 1] = size
+        self.below = self._normalised(step + 1, row)
+        return np.asarray(row[-1])
+
+    def _normalised(self, value: int, row: Array) -> Array:
+        if not self._divides:
+            self._sizes[value] = np.sqrt(self._pairs.same(row[-1]))
+            row = row / self._pairs.first(self._sizes[value]) / self._pairs.second(self._sizes[: value + 1])
+        self.own[value] = row[-1]
+        return row
+
+
+class TokenPairs(ABC):
+    """Functions of two tokens, of a first and a second step, lie on the last axes of shape E = ``start.shape``.
+
+    Attributes:
+        start: covariance of the stream's start, E.
+        sizes: how many tokens have a size of their own.
+    """
+
+    start: Array
+    sizes: int
+
+    @abstractmethod
+    def same(self, pairs: Array) -> Array:
+        """The values of every token with itself, (..., sizes)."""
+
+    @abstractmethod
+    def first(self, sizes: Array) -> Array:
+        """Numbers of every token, (..., sizes), where they belong to the token of the first step."""
+
+    @abstractmethod
+    def second(self, sizes: Array) -> Array:
+        """Numbers of every token, (..., sizes), where they belong to the token of the second step."""
+
+    @abstractmethod
+    def turned(self, pairs: Array) -> Array:
+        """The values with the first step as the second."""
+
+    @abstractmethod
+    def evenly_mixed(self, attention: Attention, pairs: Array) -> Array:
+        """The mean over the tokens that each of the two tokens sees."""
+
+    @abstractmethod
+    def mean_of_two(self, pairs: Array) -> float:
+        """The mean over all pairs of two tokens of a sample."""
+
+
+class ExchangeableTokens(TokenPairs):
+    """White tokens: E = (2,), one token at both steps and two tokens."""
+
+    sizes = 1
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.start = np.array([1.0, 0.0])
+
+    def same(self, pairs: Array) -> Array:
+        return pairs[..., :1]
+
+    def first(self, sizes: Array) -> Array:
+        return sizes
+
+    second = first
+
+    def turned(self, pairs: Array) -> Array:
+        return pairs
+
+    def evenly_mixed(self, attention: Attention, pairs: Array) -> Array:
+        mean = pairs @ np.array([1 / self.tokens, 1 - 1 / self.tokens])
+        return np.repeat(mean[..., None], 2, axis=-1)
+
+    def mean_of_two(self, pairs: Array) -> float:
+        return float(pairs[1])
+
+
+class EveryToken(TokenPairs):
+    """Tokens that differ by their place or as they are given: E = (T, T)."""
+
+    def __init__(self, start: Array) -> None:
+        self.start, self.sizes = start, len(start)
+
+    def same(self, pairs: Array) -> Array:
+        return np.einsum("...ii->...i", pairs)
+
+    def first(self, sizes: Array) -> Array:
+        return sizes[..., :, None]
+
+    def second(self, sizes: Array) -> Array:
+        return sizes[..., None, :]
+
+    def turned(self, pairs: Array) -> Array:
+        return pairs.swapaxes(-1, -2)
+
+    def evenly_mixed(self, attention: Attention, pairs: Array) -> Array:
+        shares = even_shares(attention, self.sizes)
+        return shares @ pairs @ shares.T
+
+    def mean_of_two(self, pairs: Array) -> float:
+        return float((pairs.sum() - np.trace(pairs)) / max(self.sizes * (self.sizes - 1), 1))
+
+
+class Branch(ABC):
+    """What one unit of the block does."""
+
+    @abstractmethod
+    def features(self, covariance: Array, own: Array) -> Array:
+        """s E x x' of a step and of all steps with its weights, (k, *E)."""
+
+
+def branch_of(unit: Unit, pairs: TokenPairs, together: float) -> Branch:
+    """That of a unit [normalisation,] linear, attention or activation, linear, in which so many pairs of steps meet."""
+    first, inner, last = [part for part in unit.branch if not isinstance(part, Normalisation)]
+    assert isinstance(first, Linear)
+    assert isinstance(last, Linear)
+    below, above = matrix_gain(first), matrix_gain(last)
+    if isinstance(inner, Attention):
+        if inner.scale == "inverse":
+            return _EvenAttention(pairs, inner, below * above)
+        if isinstance(pairs, ExchangeableTokens):
+            return _SoftmaxAttention(ExchangeableSoftmax(pairs.tokens, below), below * above)
+        size = last.weights[0].fan_in // inner.heads
+        return _DrawnAttention(DrawnHeads(inner, below, size, pairs.sizes, together), below * above)
+    assert isinstance(inner, Pointwise | Gate)
+    return _HiddenUnits(activation_named(inner.activation), isinstance(inner, Gate), below, above)
+
+
+@dataclass(frozen=True)
+class _HiddenUnits(Branch):
+    sigma: Activation
+    gated: bool
+    below: float
+    above: float
+
+    def features(self, covariance: Array, own: Array) -> Array:
+        variance, between = np.array(self.below), self.below * covariance
+        product = self.sigma.product(variance, variance, between)
+        return self.above * (product * between if self.gated else product)
+
+
+@dataclass(frozen=True)
+class _EvenAttention(Branch):
+    pairs: TokenPairs
+    attention: Attention
+    gain: float
+
+    def features(self, covariance: Array, own: Array) -> Array:
+        return self.gain * self.pairs.evenly_mixed(self.attention, covariance)
+
+
+@dataclass(frozen=True)
+class _SoftmaxAttention(Branch):
+    softmax: ExchangeableSoftmax
+    gain: float
+
+    def features(self, covariance: Array, own: Array) -> Array:
+        return self.gain * self.softmax.mixed(covariance, own)
+
+
+@dataclass(frozen=True)
+class _DrawnAttention(Branch):
+    heads: DrawnHeads
+    gain: float
+
+    def features(self, covariance: Array, own: Array) -> Array:
+        return self.gain * self.heads.mixed(covariance)
+
+
+def cumulated(start: Array, sums: Array, divisors: Array) -> Array:
+    """X_0 = start, X_{v+1} = (X_v + sums_v) / d_{v+1} of the second token, the last one undivided: (v + 1, *E).
+
+    ``sums`` is (v, *E), ``divisors`` (v - 1, m), m the last axis of E or, where all of E has one divisor, 1.
+    """
+    shape = (-1, divisors.shape[1])
+    rows = np.empty((len(sums) + 1, *start.shape))
+    flat = rows.reshape(len(rows), *start.reshape(shape).shape)
+    flat[0] = start.reshape(shape)
+    _cumulate(flat, sums.reshape(len(sums), *flat.shape[1:]), divisors)
+    return rows
+
+
+@compiled()
+def _cumulate(rows: Array, sums: Array, divisors: Array) -> None:
+    """Fill ``rows`` from the first."""
+    count, firsts, seconds = sums.shape
+    for value in range(count):
+        for first in range(firsts):
+            for second in range(seconds):
+                total = rows[value, first, second] + sums[value, first, second]
+                if value < count - 1:
+                    total /= divisors[value, second]
+                rows[value + 1, first, second] = total
