@@ -3,7 +3,9 @@
 import sys
 
 from meanfield.common import while_read
-from sims.common.command import REFUSED
+
+# The status of all refusals, as `sims.common.command` has it, which would load all that simulations need.
+REFUSED = 2
 
 COMMANDS = {
     "cnn_overlap": "how the terms and eta* of convolutional nets grow with depth",
