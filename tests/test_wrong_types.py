@@ -83,7 +83,7 @@ NET, DRAWN = mf.MLP(depth=2, width=3), {"draws": 2, "seed": 0}
         (lambda: mf.Chain(units=[1]), r"an entry of units is 1; give depth units"),
         (lambda: mf.Chain.of(None), r"net is None; give a net, such as meanfield.MLP"),
         (lambda: mf.Run(NET, "energies", 2, 0), r"measure is 'energies'; give measures, such as meanfield.Energies"),
-        (lambda: mf.Run(None, mf.Energies(), 2, 0), r"architecture is of type builtins.NoneType; give an MLP"),
+        (lambda: mf.Run(None, mf.Energies(), 2, 0), r"net is of type builtins.NoneType; give an MLP"),
         (lambda: mf.simulate_all(None), r"runs is None; give a sequence of runs"),
         (lambda: mf.simulate_all([NET]), r"an entry of runs is .*; give runs, such as meanfield.Run"),
         (lambda: mf.with_dropout("net", 0.1), r"net is 'net'; give a net, such as"),

@@ -51,7 +51,7 @@ REFUSED = {
 
 
 def simulate(
-    architecture: Net,
+    net: Net,
     *,
     draws: int,
     seed: int,
@@ -63,7 +63,7 @@ def simulate(
     """Measure a net over independent draws of its weights, by default its update energies or a loop's residual energy.
 
     Args:
-        architecture: the net or loop.
+        net: the net or loop.
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams; draw i is the same for any ``draws``, ``workers`` or batch size.
         measure: what to read off every draw, one or several of `Energies`, `PairOverlaps`, `ActivationStatistics`,
@@ -90,15 +90,13 @@ def simulate(
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
     """
-    measures = _measures(architecture, measure, options)
-    runs = [Run(architecture, measure, draws, seed) for measure in measures]
+    measures = _measures(net, measure, options)
+    runs = [Run(net, measure, draws, seed) for measure in measures]
     drawn = simulate_all(runs, workers=workers, store=store_in(resume_in))
     return _merged([type(measure).__name__ for measure in measures], drawn)
 
 
-def memory(
-    architecture: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | None = None, **options: Any
-) -> int:
+def memory(net: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | None = None, **options: Any) -> int:
     """Bytes that `simulate` will need at its peak in each process, beyond those of the program itself.
 
     A prediction from the sizes alone, of weights, values, errors and one layer's working arrays: for MLPs of width n
@@ -107,7 +105,7 @@ def memory(
     grows with ``draws`` up to one batch.
 
     Args:
-        architecture: the net or loop.
+        net: the net or loop.
         draws: how many will be drawn, at least 1.
         measure, options: as for `simulate`; of several measures, the one that needs most counts.
 
@@ -116,21 +114,21 @@ def memory(
 
     Source: docs/theory.md section 12 for lazy weights.
     """
-    measures = _measures(architecture, measure, options)
+    measures = _measures(net, measure, options)
     count = require_count("draws", draws, why="how many networks are drawn")
-    return max(bytes_needed(measure, architecture, count) for measure in measures)
+    return max(bytes_needed(measure, net, count) for measure in measures)
 
 
-def simulate_overlaps(architecture: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
+def simulate_overlaps(net: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
     """Measure the overlaps T_h of pairs of parameter directions: `simulate` with the measure `PairOverlaps`.
 
     ``options`` are ``weights`` and ``fixed_layers`` of `PairOverlaps`, and ``draws``, ``seed``, ``workers`` and
     ``resume_in`` of `simulate`; shapes, errors and source as both say.
     """
-    require_net(as_family(architecture))
+    require_net(as_family(net))
     own, how = _split(PairOverlaps, options)
     given: Any = tuple(pairs) if isinstance(pairs, Iterable) else pairs
-    return simulate(architecture, measure=PairOverlaps(pairs=given, **own), **how)
+    return simulate(net, measure=PairOverlaps(pairs=given, **own), **how)
 
 
 def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
@@ -154,11 +152,11 @@ def _split(kind: Any, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str
     return own, {name: value for name, value in options.items() if name not in names}
 
 
-def _measures(architecture: Net, measure: Measure | Iterable[Measure] | None, options: dict[str, Any]) -> list[Measure]:
+def _measures(net: Net, measure: Measure | Iterable[Measure] | None, options: dict[str, Any]) -> list[Measure]:
     """The measures that are asked for, each once."""
-    require_net(architecture, units=True)
+    require_net(net, units=True)
     if measure is None:
-        return [_default_measure(architecture, options)]
+        return [_default_measure(net, options)]
     if options:
         named = ", ".join(map(repr, options))
         raise TypeError(f"simulate has no option {named} where a measure is given; give its options to the measure")

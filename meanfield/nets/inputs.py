@@ -118,7 +118,7 @@ LARGEST_FEATURE, SMALLEST_FEATURE = 1e20, 1e-20
 RELATIVE_SPREAD = 1e-14
 
 
-def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
+def checked_inputs(net: Net, inputs: ArrayLike | None) -> Array | None:
     """A given batch as floats, (samples, channels, *grid), or None.
 
     Raises:
@@ -127,17 +127,17 @@ def checked_inputs(architecture: Net, inputs: ArrayLike | None) -> Array | None:
     """
     if inputs is None:
         return None
-    batch = require_array("inputs", inputs, architecture.input_shape, INPUT_LAYOUT)
+    batch = require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
     read, where = batch, ""
-    if isinstance(architecture, Sequential):
-        read, where = architecture.sigma.function(batch), f" after the activation {architecture.activation!r}"
+    if isinstance(net, Sequential):
+        read, where = net.sigma.function(batch), f" after the activation {net.activation!r}"
     if not read.any():
         raise ValueError(
             f"inputs are 0 everywhere{where}, so that no layer sees anything and no step moves anything: eta* would be "
             "infinite; give others"
         )
     _require_size(read, where)
-    require_allowed(architecture, batch)
+    require_allowed(net, batch)
     return batch
 
 

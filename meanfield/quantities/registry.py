@@ -119,25 +119,25 @@ class Spec(Protocol):
 
 @takes(object, Mapping, Mapping)
 def predicted_dataset(
-    architecture: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
+    net: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
 ) -> xr.Dataset:
     """Predicted quantities by registry name; each carries ``attrs`` too, so that it keeps them when merged."""
     for name in values:
         require_choice("a quantity", name, QUANTITIES)
     variables = {name: _variable(name, value, attrs) for name, value in values.items()}
-    return _dataset(architecture, variables, attrs, coords)
+    return _dataset(net, variables, attrs, coords)
 
 
 def plain_dataset(
-    architecture: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
+    net: Spec, values: Mapping[str, Any], attrs: Mapping[str, Any], coords: Coordinates | None = None
 ) -> xr.Dataset:
     """Quantities by registry name as they are, without errors."""
     variables = {name: _variable(name, value) for name, value in values.items()}
-    return _dataset(architecture, variables, attrs, coords)
+    return _dataset(net, variables, attrs, coords)
 
 
 def measured_dataset(
-    architecture: Spec,
+    net: Spec,
     estimates: Mapping[str, Estimate | Means | DrawStatistic],
     attrs: Mapping[str, Any],
     coords: Coordinates | None = None,
@@ -158,7 +158,7 @@ def measured_dataset(
         if isinstance(estimate, Estimate) and dims == ("layer",):
             label = {"long_name": f"{words}: covariance of the means over draws"}
             variables[f"{name}_covariance"] = _array(estimate.covariance, (*dims, "layer_other"), label)
-    return _dataset(architecture, variables, attrs, coords)
+    return _dataset(net, variables, attrs, coords)
 
 
 def _variable(name: str, value: Any, attrs: Mapping[str, Any] | None = None) -> xr.Variable:
@@ -175,13 +175,13 @@ def _array(values: Any, dims: Sequence[str], attrs: Mapping[str, Any]) -> xr.Var
 
 
 def _dataset(
-    architecture: Spec, variables: Mapping[str, xr.Variable], attrs: Mapping[str, Any], coords: Coordinates | None
+    net: Spec, variables: Mapping[str, xr.Variable], attrs: Mapping[str, Any], coords: Coordinates | None
 ) -> xr.Dataset:
     import xarray as xr
 
-    spec = {"architecture": json.dumps(architecture.describe())}
+    spec = {"architecture": json.dumps(net.describe())}
     sizes = {dim: size for variable in variables.values() for dim, size in variable.sizes.items()}
-    return xr.Dataset(variables, dict(coords or {}) | _counted(sizes, architecture.first_layer), spec | dict(attrs))
+    return xr.Dataset(variables, dict(coords or {}) | _counted(sizes, net.first_layer), spec | dict(attrs))
 
 
 def _counted(sizes: Mapping[Any, int], first_layer: int) -> dict[str, Any]:

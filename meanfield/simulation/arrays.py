@@ -282,23 +282,23 @@ def require_followed(what: str, size: float, least: float = LEAST) -> None:
         )
 
 
-def require_reach(architecture: Net) -> None:
+def require_reach(net: Net) -> None:
     """Raise OverflowError where weights off the fan-in rule make energies that double precision cannot hold.
 
     With homogeneous activations label terms go as f^(2L) and output terms as f^(3L), f the variance over the rule's.
     Other nets are checked when they are drawn.
     """
-    if not isinstance(architecture, Sequential):
+    if not isinstance(net, Sequential):
         return
-    factor = architecture.variance_factor
-    if factor == 1 or not architecture.sigma.homogeneous:
+    factor = net.variance_factor
+    if factor == 1 or not net.sigma.homogeneous:
         return
     power = 3 if factor > 1 else 2
     deepest = LOG_RANGE / abs(power * log(factor))
-    if architecture.depth > deepest:
+    if net.depth > deepest:
         raise OverflowError(
-            f"weight_variance is {architecture.weight_variance:g}: at depth {architecture.depth} energies are about "
-            f"{factor:g}^{power * architecture.depth}, beyond what floats can hold and square; draw nets of depth "
+            f"weight_variance is {net.weight_variance:g}: at depth {net.depth} energies are about "
+            f"{factor:g}^{power * net.depth}, beyond what floats can hold and square; draw nets of depth "
             f"{int(deepest)} or less, or take predict, which has logarithms"
         )
 

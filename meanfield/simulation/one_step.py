@@ -43,7 +43,7 @@ from meanfield.simulation.weights import checked_weights, given_weights
 
 
 def one_step(
-    architecture: Net,
+    net: Net,
     weights: Sequence[ArrayLike],
     inputs: ArrayLike,
     output_error: ArrayLike,
@@ -58,12 +58,12 @@ def one_step(
     dz^(l)/dW Delta W. In plain nets z^(l) are the pre-activations, in residual ones and loops the stream.
 
     Args:
-        architecture: the net or loop.
-        weights: in the order of `architecture.weights`, of shapes `architecture.weight_shapes`. Layered nets have
+        net: the net or loop.
+        weights: in the order of `net.weights`, of shapes `net.weight_shapes`. Layered nets have
             W^(1) .. W^(L) and the readout, (channels out, channels in, *kernel), a pooled readout (outputs, channels);
             a tied loop has W alone, once.
         inputs: (samples, channels, *grid); for a loop h_0, of any number of samples.
-        output_error: z_out - y, of shape `architecture.output_shape`: (samples, outputs, *grid), without the grid
+        output_error: z_out - y, of shape `net.output_shape`: (samples, outputs, *grid), without the grid
             under a pooled readout. For a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
         backend, precision: where and how precisely the passes run, as in `simulate`.
 
@@ -79,45 +79,45 @@ def one_step(
 
     Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
     """
-    require_net(architecture, units=True)
+    require_net(net, units=True)
     arrays = _arrays(backend, precision)
-    samples, outputs = _samples(architecture, inputs), architecture.output_shape[1:]
+    samples, outputs = _samples(net, inputs), net.output_shape[1:]
     error = require_array("output_error", output_error, (samples, *outputs), "(samples, outputs, *output grid)")
     _require_followed(arrays, "output_error", error)
-    averaged = 1 if architecture.readout_unit is None else prod(outputs) * samples
+    averaged = 1 if net.readout_unit is None else prod(outputs) * samples
     with overflow_silent():
-        state = _checked_forward(architecture, weights, inputs, arrays)
+        state = _checked_forward(net, weights, inputs, arrays)
         changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
-        images = [-_to_images(arrays.fetched(change), architecture.grid) for change in changes]
+        images = [-_to_images(arrays.fetched(change), net.grid) for change in changes]
     _require_range("a change", images, precision)
     if precision == "float32" and not (sizes := _sizes(images)).all():
         # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
-        in_double = one_step(architecture, weights, inputs, output_error)
+        in_double = one_step(net, weights, inputs, output_error)
         require_range({"a change": np.where(sizes, sizes, _sizes(in_double))})
     return images
 
 
 def pre_activations(
-    architecture: Net,
+    net: Net,
     weights: Sequence[ArrayLike],
     inputs: ArrayLike,
     *,
     backend: str = "numpy",
     precision: str = "float64",
 ) -> list[Array]:
-    """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `architecture.output_shape`.
+    """z^(1) .. z^(L), each (samples, channels, *grid), and the outputs, of shape `net.output_shape`.
 
     For a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`.
 
     Source: Zhang et al. 2026, eqs. 2, 3; Wang et al. 2026, eq. 1.
     """
-    require_net(architecture, units=True)
+    require_net(net, units=True)
     arrays = _arrays(backend, precision)
     with overflow_silent():
-        state = _checked_forward(architecture, weights, inputs, arrays)
-    images = [_to_images(arrays.fetched(value), architecture.grid) for value in state.values[1:]]
-    if architecture.readout_unit is not None:
-        images.append(_to_images(arrays.fetched(state.output), architecture.output_shape[2:]))
+        state = _checked_forward(net, weights, inputs, arrays)
+    images = [_to_images(arrays.fetched(value), net.grid) for value in state.values[1:]]
+    if net.readout_unit is not None:
+        images.append(_to_images(arrays.fetched(state.output), net.output_shape[2:]))
     _require_range("a pre-activation", images, precision)
     return images
 
@@ -128,25 +128,23 @@ def _arrays(backend: str, precision: str) -> Arrays:
     return arrays_of(backend, precision)
 
 
-def _samples(architecture: Net, inputs: ArrayLike) -> int:
+def _samples(net: Net, inputs: ArrayLike) -> int:
     """Samples of the net; a loop's spec names none, so that the inputs decide."""
-    return architecture.inputs if architecture.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
+    return net.inputs if net.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
 
 
-def _checked_forward(
-    architecture: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays
-) -> passes.Forward:
+def _checked_forward(net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays) -> passes.Forward:
     """The forward pass of a single draw, of given weights."""
-    given = checked_weights(architecture, weights)
+    given = checked_weights(net, weights)
     for index, array in enumerate(given.values()):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
     flat = {name: arrays.moved(array) for name, array in given.items()}
-    matrices = given_weights(architecture, flat, arrays.xp.concatenate)
-    shape = (_samples(architecture, inputs), *architecture.input_shape[1:])
+    matrices = given_weights(net, flat, arrays.xp.concatenate)
+    shape = (_samples(net, inputs), *net.input_shape[1:])
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)
-    require_allowed(architecture, batch)
-    return passes.forward(architecture, matrices, arrays.moved(repeated_inputs(architecture, batch, 1)), arrays)
+    require_allowed(net, batch)
+    return passes.forward(net, matrices, arrays.moved(repeated_inputs(net, batch, 1)), arrays)
 
 
 def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LEAST) -> None:

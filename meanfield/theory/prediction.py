@@ -37,7 +37,7 @@ LEVELS: tuple[Level, ...] = (
 
 
 def predict(
-    architecture: Sequential | Loop | TokenStream | Chain,
+    net: Sequential | Loop | TokenStream | Chain,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -52,7 +52,7 @@ def predict(
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
     Args:
-        architecture: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
+        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
@@ -61,7 +61,7 @@ def predict(
             Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
-        inputs: a given batch (samples, channels, *grid); the architecture's own input law if not given.
+        inputs: a given batch (samples, channels, *grid); the net's own input law if not given.
         batch: how the samples of a plain net's batch hang together, at level "mean_field", as for `simulate`.
         loss: "squared" or, at level "mean_field" of plain nets, "cross_entropy", as for `simulate`.
         pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
@@ -115,7 +115,7 @@ def predict(
         ArithmeticError: an accuracy of softmaxes that two million points do not reach.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
     """
-    net = _predictable(architecture, level)
+    net = _predictable(net, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
     require_choice("loss", loss, LOSS_NAMES)
@@ -138,9 +138,9 @@ def predict(
     return level_asked.predict(net, options)
 
 
-def _predictable(architecture: Any, level: str) -> Sequential | Loop | TokenStream:
+def _predictable(net: Any, level: str) -> Sequential | Loop | TokenStream:
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
-    net = as_family(architecture)
+    net = as_family(net)
     if isinstance(net, Net) and not isinstance(net, Sequential | Loop | TokenStream):
         require_predictable(net)
         raise ValueError(
@@ -154,14 +154,14 @@ def _predictable(architecture: Any, level: str) -> Sequential | Loop | TokenStre
     return net
 
 
-def _level(architecture: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
+def _level(net: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
     """The level of this name for a net or loop and its inputs; ValueError names those that serve if it does not."""
-    levels = [level for level in LEVELS if isinstance(architecture, level.family)]
-    refusals = {level.name: level.serves(architecture, options) for level in levels}
+    levels = [level for level in LEVELS if isinstance(net, level.family)]
+    refusals = {level.name: level.serves(net, options) for level in levels}
     serving = [level.name for level in levels if refusals[level.name] is None]
-    kind = type(architecture).__name__
-    if isinstance(architecture, Loop):
-        kind = f"TiedLoop of tied={architecture.tied} and activation={architecture.activation!r}"
+    kind = type(net).__name__
+    if isinstance(net, Loop):
+        kind = f"TiedLoop of tied={net.tied} and activation={net.activation!r}"
     if not isinstance(name, str) or name not in serving:
         why = next((f": {why}" for each, why in refusals.items() if isinstance(name, str) and each == name), "")
         raise ValueError(f"level for {kind} is {name!r}; choose one of {', '.join(map(repr, serving))}{why}")

@@ -194,12 +194,12 @@ class EveryPair:
     Where ``mirrored``, a mirror along any axis changes nothing, and products are taken for points in a corner alone.
     """
 
-    architecture: Sequential
+    net: Sequential
     mirrored: bool = False
 
     @property
     def count(self) -> int:
-        return self.architecture.inputs * self.architecture.sites
+        return self.net.inputs * self.net.sites
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         here = np.diagonal(pairs)
@@ -208,7 +208,7 @@ class EveryPair:
     def product(self, left: Array, right: Array) -> Array:
         if not self.mirrored:
             return np.asarray(left @ right)
-        net = self.architecture
+        net = self.net
         corner = left.reshape(net.inputs, *net.grid, -1)[:, *(slice((length + 1) // 2) for length in net.grid)]
         image = (corner.reshape(-1, len(left)) @ right).reshape(*corner.shape[:-1], net.inputs, *net.grid)
         for axis, length in enumerate(net.grid, start=1):
@@ -220,7 +220,7 @@ class EveryPair:
         return np.vecdot(left, right)[:, None]
 
     def diagonal(self, pairs: Array) -> Array:
-        net = self.architecture
+        net = self.net
         by_site = pairs.reshape(net.inputs, net.sites, net.inputs, net.sites)
         return sum_over_stencil(by_site, (0, 1), net.grid, net.kernel, net.padding).reshape(pairs.shape) / net.taps
 
@@ -243,25 +243,25 @@ class EveryPair:
     transpose = second
 
     def within_samples(self) -> Array:
-        sites = self.architecture.sites
-        return np.asarray(np.kron(np.eye(self.architecture.inputs), np.ones((sites, sites))), dtype=np.float64)
+        sites = self.net.sites
+        return np.asarray(np.kron(np.eye(self.net.inputs), np.ones((sites, sites))), dtype=np.float64)
 
     def labels(self, covariance: Array, everywhere: bool) -> Array:
-        sites = self.architecture.sites
+        sites = self.net.sites
         shared = np.ones((sites, sites)) if everywhere else np.eye(sites)
         return np.einsum("ijp,pr->ipjr", np.broadcast_to(covariance, (*covariance.shape[:2], sites)), shared).reshape(
             self.count, self.count
         )
 
     def by_site(self, values: Array) -> Array:
-        return np.asarray(values.reshape(self.architecture.inputs, self.architecture.sites).mean(axis=0))
+        return np.asarray(values.reshape(self.net.inputs, self.net.sites).mean(axis=0))
 
     @property
     def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-        return self.architecture.grid, self.architecture.kernel, self.architecture.padding
+        return self.net.grid, self.net.kernel, self.net.padding
 
     def _averaged(self, values: Array, table: np.ndarray) -> Array:
-        net = self.architecture
+        net = self.net
         arriving = np.where(table == OUTSIDE, 0.0, values.reshape(net.inputs, net.sites)[:, table])
         return (arriving.sum(axis=1) / net.taps).reshape(self.count, 1)
 

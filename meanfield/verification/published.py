@@ -73,16 +73,16 @@ def judged_slopes() -> list[MeasuredSlope]:
     return [all_architectures, vit, audio]
 
 
-def printed_exponents(architecture: Any) -> dict[str, float]:
+def printed_exponents(net: Any) -> dict[str, float]:
     """Exponents x of eta* ~ L^x that papers print for a net or a loop, by paper.
 
     Which family of a paper a net belongs to is read off its layers, or its steps, not off the names of its fields.
     """
     try:
-        if isinstance(architecture, TiedLoop):  # eq. 4, and table 1 for stacks, after Dey et al.
-            return {LOOPED: step_exponent(architecture) - 1}
-        if isinstance(architecture, Residual):
-            powers = branch_powers(architecture)
+        if isinstance(net, TiedLoop):  # eq. 4, and table 1 for stacks, after Dey et al.
+            return {LOOPED: step_exponent(net) - 1}
+        if isinstance(net, Residual):
+            powers = branch_powers(net)
             return printed_residual_exponents(scaling_with(powers), len(powers.variances))
     except NoPower:
         return {}  # no paper treats such a family

@@ -220,7 +220,7 @@ def test_nets_learn():
 NET = NETS["mlp"]
 INPUTS, LABELS = data_of(NET)
 REFUSED = {
-    "no net": ({"net": "mlp"}, TypeError, "architecture is"),
+    "no net": ({"net": "mlp"}, TypeError, "net is"),
     "no pair": ({"data": INPUTS}, TypeError, "pair"),
     "labels out of range": ({"data": (INPUTS, LABELS + 1)}, ValueError, "a label is 4; this net has 4 outputs"),
     "labels that are no classes": ({"data": (INPUTS, LABELS + 0.5)}, ValueError, "whole numbers"),

@@ -38,13 +38,13 @@ class Module:
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
 def test_what_is_no_net_is_refused_with_what_to_give(entry, given):
     kind = type(given).__name__
-    with pytest.raises(TypeError, match=rf"architecture is of type \w+(\.\w+)*\.{kind}; give an MLP, ConvNet, Resid"):
+    with pytest.raises(TypeError, match=rf"net is of type \w+(\.\w+)*\.{kind}; give an MLP, ConvNet, Resid"):
         entry(given)
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
 def test_a_class_is_no_net(entry):
-    with pytest.raises(TypeError, match=r"architecture is the class MLP; .* such as meanfield.MLP\(depth=8, width=512"):
+    with pytest.raises(TypeError, match=r"net is the class MLP; .* such as meanfield.MLP\(depth=8, width=512"):
         entry(mf.MLP)
 
 

@@ -210,32 +210,30 @@ def _add_inactive(units, halves, normals, carried, share, triangle, energy):
 NUMBERS_PER_LAYER = 1 + CHI_SQUARES + NORMALS + 2
 
 
-def has_gram_process(architecture: Any) -> bool:
+def has_gram_process(net: Any) -> bool:
     """Whether `draw_gram_energies` serves this net: fully connected, without skips, one input, ReLU or linear."""
-    if not isinstance(architecture, Sequential) or architecture.input_law != "normalised":
+    if not isinstance(net, Sequential) or net.input_law != "normalised":
         return False
-    return architecture.inputs == 1 and architecture.sigma.homogeneous and not architecture.has_skips
+    return net.inputs == 1 and net.sigma.homogeneous and not net.has_skips
 
 
-def require_gram_process(architecture: Any) -> None:
+def require_gram_process(net: Any) -> None:
     """Raise ValueError unless `draw_gram_energies` serves this net."""
-    if not has_gram_process(architecture):
+    if not has_gram_process(net):
         raise ValueError(
             f"weights 'gram' are for MLPs of 'relu' or 'linear' with one input, whose update energies follow from "
-            f"lengths and angles alone; this is {architecture}: take 'lazy' or 'dense'"
+            f"lengths and angles alone; this is {net}: take 'lazy' or 'dense'"
         )
 
 
-def draw_gram_energies(
-    architecture: Sequential, seed: int, draws: range, inputs: Array | None = None
-) -> dict[str, Array]:
+def draw_gram_energies(net: Sequential, seed: int, draws: range, inputs: Array | None = None) -> dict[str, Array]:
     """label_term and output_term of every draw, (D, L), and output_error (D, 1), labels being N(0, 1).
 
     ``inputs`` are (1, n_0), or left out for those of the net's law, whose |phi(x)|^2 is fixed.
     """
-    depth, widths = architecture.depth, np.array([*architecture.channels_by_layer[1:], architecture.outputs])
+    depth, widths = net.depth, np.array([*net.channels_by_layer[1:], net.outputs])
     generators = streams_of_draws(seed, "Gram process", draws).generators()
-    active = _active_units(architecture, widths[:-1], generators)
+    active = _active_units(net, widths[:-1], generators)
     degrees, of_head = _halved_degrees(active, widths[:-1] - active), (widths[-1] / 2, (widths[-1] - 1) / 2)
     halves, normals = np.empty(degrees.shape), np.empty((len(draws), depth, NORMALS))
     head_halves, head_normals = np.empty((len(draws), 2)), np.empty(len(draws))
@@ -244,19 +242,17 @@ def draw_gram_energies(
         generator.standard_normal(out=normals[place])
         head_halves[place] = [generator.standard_gamma(degree) for degree in of_head]  # as an array it takes longer
         head_normals[place] = generator.standard_normal()
-    variances = np.array(architecture.weight_variances)
+    variances = np.array(net.weight_variances)
     energies, errors = np.empty((len(draws), depth, 2)), np.empty(len(draws))
-    start = _input_square(architecture, inputs)
+    start = _input_square(net, inputs)
     drawn = (active, halves, normals, head_halves, head_normals)
     column_energies(*drawn, widths.astype(float), variances, start, energies, errors)
     return {"label_term": energies[:, :, 0], "output_term": energies[:, :, 1], "output_error": errors[:, None]}
 
 
-def _active_units(
-    architecture: Sequential, widths: NDArray[np.int64], generators: Sequence[Generator]
-) -> NDArray[np.int64]:
+def _active_units(net: Sequential, widths: NDArray[np.int64], generators: Sequence[Generator]) -> NDArray[np.int64]:
     """m_1 .. m_L of every draw, (D, L): sums of fair coins, or all units of a linear net."""
-    if architecture.activation == "linear":
+    if net.activation == "linear":
         return np.broadcast_to(widths, (len(generators), len(widths)))
     # NumPy looks through an array of widths three times, and at one width once; the numbers are the same.
     given = (widths, None) if len(set(widths)) > 1 else (widths[0], len(widths))
@@ -269,8 +265,8 @@ def _halved_degrees(active: NDArray[np.int64], inactive: NDArray[np.int64]) -> A
     return np.maximum(np.stack(degrees, axis=-1), 0) / 2
 
 
-def _input_square(architecture: Sequential, inputs: Array | None) -> float:
+def _input_square(net: Sequential, inputs: Array | None) -> float:
     """|phi(x)|^2."""
     if inputs is None:
-        return architecture.input_energy * architecture.channels_by_layer[0]
-    return float(np.square(architecture.sigma.function(inputs)).sum())
+        return net.input_energy * net.channels_by_layer[0]
+    return float(np.square(net.sigma.function(inputs)).sum())

@@ -146,9 +146,9 @@ def _tangents(state: passes.Forward, directions: list[ParameterDirection]) -> It
         yield tangents
 
 
-def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) -> dict[str, Array]:
+def _read_off(net: Sequential, overlap: Array, through_gates: Array) -> dict[str, Array]:
     """All that follows draw by draw from the overlaps T and T~ / q, (D, pairs, L)."""
-    shares = np.array(unit_shares(architecture))
+    shares = np.array(unit_shares(net))
     kept, carried = np.vstack([shares[1:], UnitShares(0.0, 1.0)]).T  # above the top a plain layer, the readout
     gated = kept * overlap + carried * through_gates
     growth = np.cumprod(np.append(1.0, shares[1:].sum(axis=1)))
@@ -163,7 +163,7 @@ def _read_off(architecture: Sequential, overlap: Array, through_gates: Array) ->
         "gated_overlap": gated,
         "overlap_innovation": innovation,
         "overlap_variance": np.square(innovation),
-        "gate_deviation": architecture.sigma.gain * (through_gates - overlap),
+        "gate_deviation": net.sigma.gain * (through_gates - overlap),
         "overlap_excess": overlap - law,
     }
 

@@ -49,8 +49,8 @@ class LayerAverages:
     product: Array
 
     @classmethod
-    def at(cls, architecture: Sequential, points: Points, covariance: Array) -> LayerAverages:
-        sigma, ends = architecture.sigma, points.variances(covariance)
+    def at(cls, net: Sequential, points: Points, covariance: Array) -> LayerAverages:
+        sigma, ends = net.sigma, points.variances(covariance)
         return cls(covariance, sigma.gate_product(*ends, covariance), sigma.product(*ends, covariance))
 
 
@@ -89,11 +89,11 @@ class Drive(Protocol):
 class ConvolutionDrive:
     """A convolutional readout: mu by point."""
 
-    architecture: Sequential
+    net: Sequential
     points: Points
 
     def top(self) -> Array:
-        net, points = self.architecture, self.points
+        net, points = self.net, self.points
         scale = net.head_variance * net.taps / (net.sites * net.inputs)
         return scale * points.moved_back(points.constant(1.0))
 
@@ -101,21 +101,21 @@ class ConvolutionDrive:
         return along * self.points.second(along) * layer.product
 
     def below(self, layer: LayerAverages, along: Array) -> Array:
-        return self.architecture.sigma.gain * self.points.moved_back(along)
+        return self.net.sigma.gain * self.points.moved_back(along)
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
-        return weighted_change(self.architecture, self.points, layer, kernel * self.points.second(along), with_z)
+        return weighted_change(self.net, self.points, layer, kernel * self.points.second(along), with_z)
 
 
 @dataclass(frozen=True)
 class LinearPooledDrive:
     """A pooled readout of a linear net: mu over pairs of points."""
 
-    architecture: Sequential
+    net: Sequential
     points: Points
 
     def top(self) -> Array:
-        return pooled_top(self.architecture, self.points)
+        return pooled_top(self.net, self.points)
 
     def square(self, layer: LayerAverages, along: Array) -> Array:
         points = self.points
@@ -126,19 +126,19 @@ class LinearPooledDrive:
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
         weight = self.points.product(kernel, along)
-        return weighted_change(self.architecture, self.points, layer, weight, with_z)
+        return weighted_change(self.net, self.points, layer, weight, with_z)
 
 
-def pooled_top(architecture: Sequential, points: Points) -> Array:
+def pooled_top(net: Sequential, points: Points) -> Array:
     """mu_L of a pooled readout, s_h / (B S^2) between points of one sample."""
-    return architecture.head_variance / (architecture.inputs * architecture.sites**2) * points.within_samples()
+    return net.head_variance / (net.inputs * net.sites**2) * points.within_samples()
 
 
 def weighted_change(
-    architecture: Sequential, points: Points, layer: LayerAverages, weight: Array, with_z: Array
+    net: Sequential, points: Points, layer: LayerAverages, weight: Array, with_z: Array
 ) -> DrivenChange:
     """What m + w does where w(p) = sum_r weight(p, r) s(z_r)."""
-    alone, shared = architecture.sigma.triple or (0.0, 0.0)
+    alone, shared = net.sigma.triple or (0.0, 0.0)
     covariance, gate, product = layer.covariance, layer.gate, layer.product
     excess = product - covariance * gate  # D
     variance, _ = points.variances(covariance)
@@ -151,7 +151,7 @@ def weighted_change(
     three += inverse * points.contracted(weight, excess) * covariance
     three = shared * three + (alone + shared * gate) * points.product(weight, covariance)
     return DrivenChange(
-        2 * architecture.sigma.gain * points.contracted(with_z, weight) + points.contracted(carried, weight),
+        2 * net.sigma.gain * points.contracted(with_z, weight) + points.contracted(carried, weight),
         points.contracted(weight, 2 * turned + three),
         turned + three,
     )
@@ -164,11 +164,11 @@ FEATURE, GATE, Z = "feature", "gate", "z"
 class PooledDrive:
     """A pooled readout over exchangeable points of independent samples: mu over pairs, 0 between samples."""
 
-    architecture: Sequential
+    net: Sequential
     points: Exchangeable
 
     def top(self) -> Array:
-        return pooled_top(self.architecture, self.points)
+        return pooled_top(self.net, self.points)
 
     def square(self, layer: LayerAverages, along: Array) -> Array:
         sums = SiteSums(layer.covariance, self.points.sites)
@@ -207,7 +207,7 @@ class PooledDrive:
         )
         other = float(sums.weights @ beyond)
         pairs = np.array([with_feature(feature), with_feature(sibling), other, other])
-        return DrivenChange(energy() - along_z, energy(gate) - self.architecture.sigma.gain * along_z, pairs)
+        return DrivenChange(energy() - along_z, energy(gate) - self.net.sigma.gain * along_z, pairs)
 
 
 def _driven(along: Array, point: str) -> SitePolynomial:

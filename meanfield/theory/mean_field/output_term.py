@@ -56,14 +56,14 @@ from meanfield.theory.two_points import Exchangeable, Points
 
 
 @takes(Sequential)
-def output_term(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+def output_term(net: Sequential, inputs: ArrayLike | None = None) -> Array:
     """A_1 .. A_L of a plain net at learning rate 1, the means over sites of `output_profiles`: (L,)."""
-    return output_profiles(architecture, inputs).mean(axis=1)
+    return output_profiles(net, inputs).mean(axis=1)
 
 
 @takes(Sequential)
 def output_profiles(
-    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
+    net: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
 ) -> Array:
     """The output term of layers 1 .. L at every site, the mean over samples, at learning rate 1: (L, S).
 
@@ -77,58 +77,58 @@ def output_profiles(
 
     Source: docs/theory.md section 18.
     """
-    if why := output_term_refusal(architecture, inputs, correlation, loss):
+    if why := output_term_refusal(net, inputs, correlation, loss):
         raise ValueError(why)
-    points, product = batch_points(architecture, inputs, correlation)
-    upward = progress(forward_layers(architecture, points, product), architecture.depth, "layer")
-    drive, layers = _drive(architecture, points), list(upward)
-    outputs = output_covariance(architecture, points, layers[-1].averages)
+    points, product = batch_points(net, inputs, correlation)
+    upward = progress(forward_layers(net, points, product), net.depth, "layer")
+    drive, layers = _drive(net, points), list(upward)
+    outputs = output_covariance(net, points, layers[-1].averages)
     slope = 1.0
     if loss == "cross_entropy":
-        square = mean_square_probability(architecture.outputs, float(outputs.flat[0]))
-        slope = 1 - architecture.outputs * square
-        outputs = np.full_like(outputs, architecture.outputs**2 * square - 1)
-    along = _along(architecture, drive, layers, slope)
+        square = mean_square_probability(net.outputs, float(outputs.flat[0]))
+        slope = 1 - net.outputs * square
+        outputs = np.full_like(outputs, net.outputs**2 * square - 1)
+    along = _along(net, drive, layers, slope)
     both = progress(zip(layers, along, strict=True), len(layers), "layer")
     driven = [drive.square(layer.averages, each) for layer, each in both]
-    fresh = driven_terms(architecture, points, layers, errors_below(architecture, points, outputs), driven)
-    coherent = _coherent_terms(architecture, points, drive, layers, along)
-    summands = progress(zip(fresh, coherent, strict=True), architecture.depth, "layer")
+    fresh = driven_terms(net, points, layers, errors_below(net, points, outputs), driven)
+    coherent = _coherent_terms(net, points, drive, layers, along)
+    summands = progress(zip(fresh, coherent, strict=True), net.depth, "layer")
     terms = [points.by_site(first + second) for first, second in summands]
-    return np.broadcast_to(terms, (architecture.depth, architecture.sites))
+    return np.broadcast_to(terms, (net.depth, net.sites))
 
 
 @takes(Sequential)
 def output_term_refusal(
-    architecture: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
+    net: Sequential, inputs: ArrayLike | None = None, correlation: float = 0.0, loss: str = "squared"
 ) -> str:
     """Why `output_term` does not serve this net with this input, and what to take; empty if it does."""
-    given = f"this is a {type(architecture).__name__} of activation {architecture.activation!r}"
-    if architecture.has_skips:
+    given = f"this is a {type(net).__name__} of activation {net.activation!r}"
+    if net.has_skips:
         return f"the output term is predicted for plain nets; {given}, whose gates remember: draw it with `simulate`"
-    if architecture.sigma.triple is None:
+    if net.sigma.triple is None:
         return f"the output term is predicted for 'relu' and 'linear'; {given}: draw it with `simulate`"
-    if loss == "cross_entropy" and architecture.inputs * architecture.output_units > architecture.outputs:
+    if loss == "cross_entropy" and net.inputs * net.output_units > net.outputs:
         return (
             "under cross-entropy the output term is predicted for one softmax, as several are correlated; "
-            f"{given} with {architecture.inputs} sample(s): draw it with `simulate`"
+            f"{given} with {net.inputs} sample(s): draw it with `simulate`"
         )
-    alike = inputs is None and architecture.padding == "circular" and not correlation
-    if architecture.is_pooled and architecture.activation != "linear" and not alike:
+    alike = inputs is None and net.padding == "circular" and not correlation
+    if net.is_pooled and net.activation != "linear" and not alike:
         return (
             "under a pooled readout a gate meets the features of all sites, and averages over four sites close only "
             "in linear nets or where all sites are alike (circular padding, independent samples of the net's law); "
-            f"{given}, padding {architecture.padding!r}: take readout='convolution', or draw it with `simulate`"
+            f"{given}, padding {net.padding!r}: take readout='convolution', or draw it with `simulate`"
         )
     return ""
 
 
-def _drive(architecture: Sequential, points: Points) -> Drive:
-    if not architecture.is_pooled:
-        return ConvolutionDrive(architecture, points)
-    if isinstance(points, Exchangeable) and architecture.activation != "linear":
-        return PooledDrive(architecture, points)
-    return LinearPooledDrive(architecture, points)
+def _drive(net: Sequential, points: Points) -> Drive:
+    if not net.is_pooled:
+        return ConvolutionDrive(net, points)
+    if isinstance(points, Exchangeable) and net.activation != "linear":
+        return PooledDrive(net, points)
+    return LinearPooledDrive(net, points)
 
 
 def _along(net: Sequential, drive: Drive, layers: Sequence[LayerKernel], slope: float) -> list[Array]:

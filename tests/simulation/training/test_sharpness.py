@@ -209,7 +209,7 @@ def test_a_net_that_nothing_moves_has_no_curvature():
 NET = NETS["mlp"]
 INPUTS, LABELS = batch_of(NET, "cross_entropy")
 REFUSED = {
-    "no net": ({"net": 3}, TypeError, "architecture is"),
+    "no net": ({"net": 3}, TypeError, "net is"),
     "no pair": ({"data": INPUTS}, TypeError, "pair"),
     "another loss": ({"loss": "logistic"}, ValueError, "'squared'"),
     "another level": ({"level": "exact"}, ValueError, "'mean_field'"),

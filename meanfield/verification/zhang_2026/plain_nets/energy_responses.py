@@ -27,32 +27,32 @@ STEP = 1e-4
 SMALLEST = 1e-70
 
 
-def log_energy_noise(architecture: Sequential, inputs: ArrayLike | None = None) -> Array:
+def log_energy_noise(net: Sequential, inputs: ArrayLike | None = None) -> Array:
     """Variance sum_h R_lh^2 v_h / C_h of log B_l, l = 1 .. L, that fluctuating energies make, or of log F_l if larger.
 
     By one site: the larger of what the least and the most energetic ones say. Its noise is that of its stencil's mean,
     and is taken to be its neighbours' too.
     """
-    transport, product = input_products(architecture, inputs)
-    covariances = [covariance for _, covariance in forward_moments(architecture, transport, product)]
+    transport, product = input_products(net, inputs)
+    covariances = [covariance for _, covariance in forward_moments(net, transport, product)]
     energies = np.array([transport.variances(covariance)[0].ravel() for covariance in covariances])
-    noise = np.array([_arriving_noise(architecture, transport, covariance) for covariance in covariances])
-    noise /= np.array(architecture.channels_by_layer[1:])[:, None]
+    noise = np.array([_arriving_noise(net, transport, covariance) for covariance in covariances])
+    noise /= np.array(net.channels_by_layer[1:])[:, None]
     first = np.zeros_like(noise[:1])
-    if inputs is None and architecture.input_law != "normalised":
-        first[:] = _arriving_noise(architecture, *white_input(architecture)) / architecture.channels_by_layer[0]
+    if inputs is None and net.input_law != "normalised":
+        first[:] = _arriving_noise(net, *white_input(net)) / net.channels_by_layer[0]
     arriving = np.concatenate([first, noise[:-1]])
     bright = np.flatnonzero(np.all(energies > SMALLEST, axis=0))
     if not bright.size:
-        return np.zeros(architecture.depth)
+        return np.zeros(net.depth)
     ends = {bright[np.argmin(energies[-1, bright])], bright[np.argmax(energies[-1, bright])]}
-    return np.max([_log_noise(architecture, energies[:, end], arriving[:, end]) for end in ends], axis=0)
+    return np.max([_log_noise(net, energies[:, end], arriving[:, end]) for end in ends], axis=0)
 
 
-def _arriving_noise(architecture: Sequential, transport: Transport, covariance: Array) -> Array:
+def _arriving_noise(net: Sequential, transport: Transport, covariance: Array) -> Array:
     """Relative variance, times channels, of the mean of sigma^2 over every site's stencil at this covariance; flat."""
     here, there = transport.variances(covariance)
-    sigma = architecture.sigma
+    sigma = net.sigma
     energies = sigma.product(here, here, here) * sigma.product(there, there, there)
     squares = sigma.square_product(here, there, covariance)
     relative = np.divide(squares - energies, energies, out=np.zeros_like(squares), where=energies > SMALLEST**2)
@@ -62,16 +62,16 @@ def _arriving_noise(architecture: Sequential, transport: Transport, covariance: 
     ).ravel()
 
 
-def _log_noise(architecture: Sequential, energies: Array, arriving: Array) -> Array:
+def _log_noise(net: Sequential, energies: Array, arriving: Array) -> Array:
     """The variance along one site, at energies c of layers 1 .. L and the noise that arrives there from below."""
-    terms = np.log(list(_terms(architecture, energies)))
+    terms = np.log(list(_terms(net, energies)))
     responses = (terms[..., 1:] - terms[..., :1]) / STEP
     return np.asarray(np.max(np.square(responses) @ arriving, axis=0))
 
 
-def _terms(architecture: Sequential, energies: Array) -> Iterator[Array]:
+def _terms(net: Sequential, energies: Array) -> Iterator[Array]:
     """F_l and B_l over a constant, (L, 1 + L): of the mean field of one site, as it is and with c_h raised by STEP."""
-    sigma, widths = architecture.sigma, architecture.channels_by_layer
+    sigma, widths = net.sigma, net.channels_by_layer
     gates: list[Array] = []
     overlaps: list[Array] = []
     kernel = cross = squares = carried = np.zeros(1)
@@ -83,7 +83,7 @@ def _terms(architecture: Sequential, energies: Array) -> Iterator[Array]:
             kernel = gates[-1] * kernel
         kernel = kernel + widths[place] * here
         overlaps.append(kernel**2 / widths[place + 1] + cross)
-        factor = architecture.variance_factor / sigma.gain
+        factor = net.variance_factor / sigma.gain
         gates.append(factor * sigma.gate_product(here, here, here))
         squares = factor**2 * sigma.gate_square_product(here, here, here)
         passed = sigma.product(here, here, here)

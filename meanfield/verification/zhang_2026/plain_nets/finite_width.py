@@ -35,7 +35,7 @@ COMPOUNDING = 3.0
 
 @takes(Sequential)
 def finite_width_allowance(
-    architecture: Sequential,
+    net: Sequential,
     inputs: ArrayLike | None = None,
     correlation: float = 0.0,
     *,
@@ -48,28 +48,28 @@ def finite_width_allowance(
     layers 1 .. l; with given ``inputs`` layer 1 has none, as its X^T X is fixed; those that are drawn have this
     ``correlation`` between samples.
     """
-    above = pooled_excess(architecture) if quantity == "label_term" else 0.0
-    compounded = np.exp(_log_excess(architecture, inputs) + above)
-    worst = np.maximum.accumulate(_gram_excess(architecture, inputs, correlation))
+    above = pooled_excess(net) if quantity == "label_term" else 0.0
+    compounded = np.exp(_log_excess(net, inputs) + above)
+    worst = np.maximum.accumulate(_gram_excess(net, inputs, correlation))
     return np.asarray((1 + worst) * compounded - 1)
 
 
-def _log_excess(architecture: Sequential, inputs: ArrayLike | None) -> Array:
+def _log_excess(net: Sequential, inputs: ArrayLike | None) -> Array:
     """What kernels gain by fluctuating together at given energies, and smooth activations by fluctuating energies."""
-    channels = np.array(architecture.channels_by_layer[1:], dtype=float)
+    channels = np.array(net.channels_by_layer[1:], dtype=float)
     together = COMPOUNDING * (np.cumsum(1.0 / channels) - 1.0 / channels)
-    return together if architecture.sigma.homogeneous else together + log_energy_noise(architecture, inputs)
+    return together if net.sigma.homogeneous else together + log_energy_noise(net, inputs)
 
 
-def _gram_excess(architecture: Sequential, inputs: ArrayLike | None, correlation: float) -> list[float]:
+def _gram_excess(net: Sequential, inputs: ArrayLike | None, correlation: float) -> list[float]:
     """Relative excess of the mean squared Gram matrix of layers 1 .. L over its square at many channels.
 
     None for a single site: its input is normalised, and what its deeper layers have is in the compounding term.
     """
-    if architecture.inputs * architecture.sites == 1:
-        return [0.0] * architecture.depth
-    transport, product = input_products(architecture, inputs, correlation)
+    if net.inputs * net.sites == 1:
+        return [0.0] * net.depth
+    transport, product = input_products(net, inputs, correlation)
     first = 0.0
     if inputs is None:
-        first = gram_excess(architecture, *white_input(architecture, correlation), architecture.channels_by_layer[0])
-    return [first, *islice(layer_excesses(architecture, transport, product), architecture.depth - 1)]
+        first = gram_excess(net, *white_input(net, correlation), net.channels_by_layer[0])
+    return [first, *islice(layer_excesses(net, transport, product), net.depth - 1)]
