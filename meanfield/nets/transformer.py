@@ -34,6 +34,67 @@ from meanfield.nets.net import Net, Unit
 from meanfield.nets.residual import SCALINGS
 
 
+@dataclass(frozen=True)
+class TokenBranch:
+    """A unit of a block, read: [normalisation,] linear, attention or activation, linear[, gain], and what is behind it.
+
+    Attributes:
+        before, after: the normalisation of what the branch takes, and that of what the join makes.
+        first: the weights below the inner map, side by side: queries, keys and values, or those of hidden units.
+        inner: attention or activation.
+        last: the weight above it.
+        gain: a number that multiplies the branch and is a weight.
+        multiplier: the fixed number that does.
+    """
+
+    before: Normalisation | None
+    first: Linear
+    inner: Attention | Pointwise | Gate
+    last: Linear
+    gain: Gain | None
+    after: Normalisation | None
+    multiplier: float
+
+    @classmethod
+    def of(cls, unit: Unit) -> TokenBranch:
+        """Read a unit.
+
+        Raises:
+            ValueError: a unit of another form, of which theory knows nothing.
+        """
+        start, end = unit.branch[0], unit.branch[-1]
+        before, gain = start if isinstance(start, Normalisation) else None, end if isinstance(end, Gain) else None
+        inside = unit.branch[before is not None : len(unit.branch) - (gain is not None)]
+        match (*inside, *(unit.after or (None,))):
+            case (
+                Linear() as first,
+                Attention() | Pointwise() | Gate() as inner,
+                Linear() as last,
+                Normalisation() | None as after,
+            ):
+                return cls(before, first, inner, last, gain, after, unit.multiplier)
+        shown = ", ".join(type(part).__name__ for part in unit.maps)
+        raise ValueError(
+            f"a unit of its blocks is made of {shown}; theory reads blocks of [normalisation,] linear, attention or "
+            "activation, linear: simulate this net"
+        )
+
+    @property
+    def gain_below(self) -> float:
+        """Variance of an element times the fan-in below the inner map; of attention that of the values."""
+        return self.first.weights[-1].variance * self.first.weights[-1].fan_in
+
+    @property
+    def gain_above(self) -> float:
+        """The same above it."""
+        return self.last.weights[0].variance * self.channels
+
+    @property
+    def channels(self) -> int:
+        """Channels between the inner map and the last weight."""
+        return self.last.weights[0].fan_in
+
+
 class TokenStream(Net):
     """A net of ``depth`` blocks, all with the maps of the first one, on ``tokens`` tokens."""
 
@@ -47,6 +108,27 @@ class TokenStream(Net):
     @abstractmethod
     def block(self) -> tuple[Unit, ...]:
         """The depth units of the first block."""
+
+    @cached_property
+    def branches(self) -> tuple[TokenBranch, ...]:
+        """The units of the first block, read."""
+        return tuple(map(TokenBranch.of, self.block))
+
+    @cached_property
+    def attention(self) -> Attention:
+        """The attention of a block."""
+        return next(branch.inner for branch in self.branches if isinstance(branch.inner, Attention))
+
+    @property
+    def is_pre_norm(self) -> bool:
+        """Whether branches normalise what they take of the stream."""
+        return self.branches[0].before is not None
+
+    @cached_property
+    def pooling(self) -> Pooling | None:
+        """What the readout makes of the tokens; None where each has outputs of its own."""
+        maps = () if self.readout_unit is None else self.readout_unit.branch
+        return next((part for part in maps if isinstance(part, Pooling)), None)
 
     @cached_property
     def is_tied(self) -> bool:

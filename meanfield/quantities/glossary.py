@@ -179,7 +179,7 @@ stream_learning_rate_scale = (|dh_L|^2 / N)^(-1/2)
     learning rate at which one update of a loop's weights moves the stream's last step by 1
     scaling: L^(alpha - 1) for isotropic updates of tied loops of alpha >= 1
     source: Wang et al. 2026, eq. 4
-    unpredicted: depends on the update, too; `meanfield.theory.laws` has it for isotropic ones
+    unpredicted: depends on the update, too; `meanfield.theory.learning_rate` has it for isotropic ones
 """
 
 SINGLE_DRAWS = """

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
+from scipy.special import logsumexp
 
 from meanfield.common.estimates import DrawStatistic, Estimate, Means
-from meanfield.common.validation import require_choice, takes
+from meanfield.common.validation import Array, require_choice, takes
 from meanfield.quantities.glossary import BLOCKS, CURVATURE, LOOPS, NETS, SINGLE_DRAWS, TRAINING
 
 # A dataset's quantiles are at these shares p of the drawn nets: the middle net is typical, four in five nets lie
@@ -87,7 +88,8 @@ _ADJUSTED = (
 _ONE_STEP = _entries(NETS) + _entries(LOOPS)
 _BLOCKS = _entries(
     BLOCKS,
-    unpredicted="the paper gives exponents alone, which `meanfield.theory.laws` derives and simulations measure",
+    unpredicted="the paper gives exponents alone, which `meanfield.theory.update_norms` derives and simulations "
+    "measure",
 )
 _SINGLE_DRAWS = _entries(
     SINGLE_DRAWS, unpredicted="of single draws; the exact level has their second moment, `predict(..., spread=True)`"
@@ -126,6 +128,20 @@ def predicted_dataset(
         require_choice("a quantity", name, QUANTITIES)
     variables = {name: _variable(name, value, attrs) for name, value in values.items()}
     return _dataset(net, variables, attrs, coords)
+
+
+def with_logarithms(logs: Mapping[str, Any]) -> dict[str, Array]:
+    """Quantities from their natural logarithms, infinite where they overflow, and those as log_NAME."""
+    with np.errstate(over="ignore", under="ignore"):
+        plain = {name: np.exp(log) for name, log in logs.items()}
+    return plain | {f"log_{name}": log for name, log in logs.items()}
+
+
+def log_mean(logs: Array) -> Array:
+    """ln of the mean over the last axis of what has these logarithms."""
+    if logs.shape[-1] == 1:
+        return logs[..., 0]
+    return np.asarray(logsumexp(logs, axis=-1) - np.log(logs.shape[-1]))
 
 
 def plain_dataset(

@@ -6,12 +6,12 @@ from meanfield.theory.laws import log_path_sum_scale, residual_exponent
 from meanfield.theory.learning_rate import learning_rate_exponent, scales_at, scales_by_depth
 from meanfield.theory.loops import log_own_energies, log_update_energies
 from meanfield.theory.mean_field.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
-from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain, thin_input_warning
+from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain
 from meanfield.theory.mean_field.label_term import correlated_term
 from meanfield.theory.mean_field.layers import mean_field_profiles
 from meanfield.theory.mean_field.output_term import label_covariance, output_profiles, output_term, output_term_refusal
 from meanfield.theory.mean_field.stream_overlaps import FOLLOWED, growth_bound, growth_since_birth, mean_overlap
-from meanfield.theory.mean_field.whole_update import pooled_excess
+from meanfield.theory.mean_field.whole_update import pooled_excess, thin_input_warning
 from meanfield.theory.prediction import predict
 from meanfield.theory.recursions import GATES
 from meanfield.theory.tangent_kernels import value_kernels

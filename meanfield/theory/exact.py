@@ -39,8 +39,8 @@ from meanfield.nets.directions import DirectionPair
 from meanfield.nets.layered import Sequential
 from meanfield.nets.residual import Residual
 from meanfield.theory.laws import single_site_overlap, sum_of_minima
-from meanfield.theory.moments import Moment, parse_moment
-from meanfield.theory.recursions import DepthUnit, Recursion, derive, derive_together, gate_average, iterate
+from meanfield.theory.moments import Moment, gate_average, parse_moment
+from meanfield.theory.recursions import DepthUnit, Recursion, derive, derive_together, iterate
 
 OVERLAP = "Theta_ij Theta_ij"
 OUTPUT_MOMENTS = ("z_i Theta_ij Theta_jk z_k", "z_i z_i Theta_ij Theta_ji", "Theta_ij Theta_ij z_k z_k")
@@ -140,7 +140,7 @@ def label_spread(net: Sequential) -> Array:
 
 
 def _spread(log_ratio: Array) -> Array:
-    """From the logarithm of E x^2 / (E x)^2."""
+    """The relative spread that follows from the logarithm of E x^2 / (E x)^2."""
     return np.asarray(np.sqrt(np.maximum(np.expm1(log_ratio), 0.0)))
 
 
@@ -179,8 +179,8 @@ class PlainChain:
     def gram_from_above(self) -> Array:
         """a1, a2 of the layer above each of 1 .. L (the outputs for L), after that layer's gate: (L, 2)."""
         recursion = derive(*GRAM_MOMENTS, activation=self.activation, direction="down")
-        # (tr I)^2 is the square of tr I^2 and of the sum of squared diagonal elements.
-        start = np.array([self._outputs ** (1 + (str(m) == GRAM_MOMENTS[0])) for m in recursion.moments])
+        # (tr I)^2, the first moment, is the square of tr I^2 and of the sum of squared diagonal elements.
+        start = np.array([self._outputs ** (2 if place == 0 else 1) for place in range(len(recursion.moments))])
         widths, variances = self.channels[:1:-1], self.variances[:1:-1]
         return recursion.log_moments(start, widths, variances, len(GRAM_MOMENTS))[::-1]
 
@@ -204,6 +204,7 @@ FEATURES = "z_i z_i z_j z_j"
 CARRIED = "u_i u_i z_j z_j"
 SQUARED = "u_i v_i u_j v_j"
 LENGTHS = "u_i u_i v_j v_j"
+LENGTH = "u_i u_i"
 
 
 @dataclass(frozen=True)
@@ -297,11 +298,6 @@ def _named(values: Mapping[str, Array]) -> dict[Moment, Array]:
     return {parse_moment(text): value for text, value in values.items()}
 
 
-LENGTH = "u_i u_i"
-STREAM_SQUARED = "u_i v_i u_j v_j"
-STREAM_LENGTHS = "u_i u_i v_j v_j"
-
-
 def exact_residual_terms(net: Residual) -> ExactTerms:
     """Overlap energy, label term and output term at the end of every depth unit, for labels of variance 1."""
     backbone = _Backbone(net)
@@ -331,7 +327,7 @@ class _Backbone:
         self._head = (self.outputs, net.head_variance)
 
     def moments_from_below(self, *moments: str) -> Array:
-        """Logs of moments of one degree (see `exact`) at the end of every depth unit: (units, moments).
+        """Logs of moments of one degree (`PlainChain.from_below`) at the end of every depth unit: (units, moments).
 
         The input is a given vector under a vanishing kernel; |x|^2 is its width.
         """
@@ -351,14 +347,12 @@ class _Backbone:
         """log E A_l, of M^2 n A_l = E z' S Theta^2 S z."""
         through_gram, _, beside_gram = OUTPUT_MOMENTS
         p1, p3 = self.moments_from_below(through_gram, beside_gram).T
-        alpha, gamma = (
-            self.to_outputs((STREAM_SQUARED, STREAM_LENGTHS), wanted) for wanted in (STREAM_LENGTHS, STREAM_SQUARED)
-        )
+        alpha, gamma = (self.to_outputs((SQUARED, LENGTHS), wanted) for wanted in (LENGTHS, SQUARED))
         total = np.logaddexp(np.logaddexp(alpha, gamma) + p1, gamma + p3)
         return np.asarray(total - np.log(self.outputs**2 * self.width))
 
     def _recursions(self, moments: tuple[str, ...]) -> tuple[Recursion, Recursion]:
-        """Of plain layers and of blocks, on one set of moments."""
+        """The recursions of plain layers and of blocks, on one set of moments."""
         plain, block = derive_together(moments, DepthUnit("linear"), DepthUnit("linear", block_depth=self._block_depth))
         return plain, block
 

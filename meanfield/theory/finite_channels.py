@@ -93,7 +93,7 @@ def finite_channel_factor(net: Sequential, inputs: ArrayLike | None = None, quan
 
 
 def _exact(net: Sequential, inputs: ArrayLike | None, quantity: str) -> Array:
-    """Of a linear net by the fan-in rule: (L,)."""
+    """The factor of a linear net by the fan-in rule: (L,)."""
     terms = exact_terms_of_waves(net) if _alike(net, inputs) else exact_terms_of_pairs(net, inputs)
     if quantity == "overlap_energy":
         leading = mean_field_profiles(net, inputs)[0]
@@ -104,7 +104,8 @@ def _exact(net: Sequential, inputs: ArrayLike | None, quantity: str) -> Array:
 
 def resummed(net: Sequential, inputs: ArrayLike | None = None, quantity: str = QUANTITIES[0]) -> Array:
     """First order complete, and higher orders as of one site: (L,)."""
-    alone = _one_site(net)
+    shape = dict.fromkeys(("grid", "kernel"), (1,)) if net.grid else {}
+    alone = net.replace(inputs=1, weight_variance=None, **shape)  # of as many channels, by the fan-in rule
     of_one_site = first_order(alone, given_input=True)
     hidden, of_input = _coefficients(net, inputs, quantity)
     power = np.divide(hidden, of_one_site, out=np.ones(net.depth), where=of_one_site > 0)
@@ -128,12 +129,6 @@ def _coefficients(net: Sequential, inputs: ArrayLike | None, quantity: str) -> t
 def _alike(net: Sequential, inputs: ArrayLike | None) -> bool:
     """Whether all points are."""
     return inputs is None and net.covers_evenly
-
-
-def _one_site(net: Sequential) -> Sequential:
-    """The net of as many channels with one input of one site, by the fan-in rule."""
-    shape = dict.fromkeys(("grid", "kernel"), (1,)) if net.grid else {}
-    return net.replace(inputs=1, weight_variance=None, **shape)
 
 
 @takes(Sequential)
@@ -228,7 +223,7 @@ def exact_terms_of_pairs(net: Sequential, inputs: ArrayLike | None) -> tuple[Arr
     gram = np.eye(count)
     if inputs is not None:
         batch = require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
-        gram = given_product(net, batch)[1].reshape(count, count)
+        _, gram = given_product(net, batch)
         if not gram.any():
             raise ValueError("inputs are zero everywhere, where a linear net has no changes: give others")
     errors = [errors_below(net, points, points.labels(np.eye(net.inputs)[..., None], net.is_pooled))]
@@ -291,7 +286,7 @@ class PairsOfWaves:
         return np.asarray(moment[[ORDERS.index(tuple(of[place] for place in order)) for of in ORDERS]])
 
     def mean(self, moment: Array) -> float:
-        """Over k and k', at Q_12 = k + k', Q_13 = 0 and Q_14 = k - k'."""
+        """The mean over k and k', at Q_12 = k + k', Q_13 = 0 and Q_14 = k - k'."""
         return float(self._share @ moment[ORDERS.index((0, 1, 2))])
 
 
@@ -302,7 +297,8 @@ def _sum_of(first: int, second: int) -> int:
 
 
 def _axis(length: int, taps: int, still: bool = False) -> tuple[Array, Array, Array]:
-    """Of kinds of waves along one axis: lambda, whether the wave vanishes, and the share of pairs by k + k' and k - k'.
+    """The kinds of waves along one axis: lambda, whether the wave vanishes, and what share of pairs k, k' has both
+    k + k' and k - k'.
 
     ``still``: only k' = 0.
     """

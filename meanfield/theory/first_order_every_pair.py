@@ -26,9 +26,38 @@ from meanfield.theory.mean_field.layers import given_product, input_variance, la
 LOG_SAMPLES = 13
 
 
+def first_order_of_pairs(net: Sequential, inputs: ArrayLike | None, given_input: bool) -> tuple[Array, Array]:
+    """Relative corrections of first order in 1/channels to label term and overlap energy, (L,) each.
+
+    Where inputs are drawn and ``given_input``, the Gram matrix of their features is taken as its mean.
+
+    Raises:
+        ValueError: given inputs that leave a point without features.
+    """
+    pairs, gain, channels = Pairs(net), net.sigma.gain, net.channels_by_layer
+    weights = label_weights(net, [np.ones(())] * net.depth)
+    leading = first = np.zeros(pairs.count**2)
+    below, corrections = _input_moments(net, pairs), []
+    for number, (n, above) in enumerate(pairwise(channels)):
+        if number or inputs is None:
+            seen = _responses(net, pairs, below)
+            leading = leading + (seen.gate / gain**2 - 1) * below.kernel**2 / n
+            first = first + (_behind_gates(pairs, below, seen, gain)[2] / gain**2 - _square(pairs, below)) / n
+            below = _layer_above(net, pairs, below, seen, n, fixed=given_input and not number)
+        else:
+            below = _first_layer(net, pairs, below, inputs)
+        leading = pairs.apart @ leading + below.kernel**2 / above
+        exchanged = below.crossed[np.arange(pairs.count**2), pairs.swapped]
+        first = pairs.apart @ first + (_squared_mean(below) + exchanged) / above
+        at_second = np.tile(np.broadcast_to(weights[number], net.sites), net.inputs)[pairs.second]
+        corrections.append(((first @ at_second) / (leading @ at_second), first.sum() / leading.sum()))
+    label, overlap = np.array(corrections).T
+    return label, overlap
+
+
 @dataclass(frozen=True)
 class PairMoments:
-    """Of one layer, by pair of points (u, u'), at leading order and beyond.
+    """The moments of one layer, by pair of points (u, u'), at leading order and beyond.
 
     Attributes:
         covariance, kernel: c and K at leading order, (P,).
@@ -74,7 +103,7 @@ class Pairs:
         return csr_array((np.ravel(slopes), (rows, self.arguments.ravel())), shape=(size, size))
 
     def carried(self, moments: Array) -> Array:
-        """Both pairs of a (P, P) through a layer, each of whose pairs steps together."""
+        """Carry both pairs of a (P, P) through a layer, each of whose pairs steps together."""
         return np.asarray(self.together @ (self.together @ moments.T).T)
 
 
@@ -83,35 +112,6 @@ def _shift(net: Sequential, places: Array) -> csr_array:
     inside = np.flatnonzero(places != OUTSIDE)
     alone = csr_array((np.ones(len(inside)), (inside, places[inside])), shape=(net.sites, net.sites))
     return csr_array(kron(np.eye(net.inputs), alone))
-
-
-def first_order_of_pairs(net: Sequential, inputs: ArrayLike | None, given_input: bool) -> tuple[Array, Array]:
-    """Relative corrections of first order in 1/channels to label term and overlap energy, (L,) each.
-
-    Where inputs are drawn and ``given_input``, the Gram matrix of their features is taken as its mean.
-
-    Raises:
-        ValueError: given inputs that leave a point without features.
-    """
-    pairs, gain, channels = Pairs(net), net.sigma.gain, net.channels_by_layer
-    weights = label_weights(net, [np.ones(())] * net.depth)
-    leading = first = np.zeros(pairs.count**2)
-    below, corrections = _input_moments(net, pairs), []
-    for number, (n, above) in enumerate(pairwise(channels)):
-        if number or inputs is None:
-            seen = _responses(net, pairs, below)
-            leading = leading + (seen.gate / gain**2 - 1) * below.kernel**2 / n
-            first = first + (_behind_gates(pairs, below, seen, gain)[2] / gain**2 - _square(pairs, below)) / n
-            below = _layer_above(net, pairs, below, seen, n, fixed=given_input and not number)
-        else:
-            below = _first_layer(net, pairs, below, inputs)
-        leading = pairs.apart @ leading + below.kernel**2 / above
-        exchanged = below.crossed[np.arange(pairs.count**2), pairs.swapped]
-        first = pairs.apart @ first + (_squared_mean(below) + exchanged) / above
-        at_second = np.tile(np.broadcast_to(weights[number], net.sites), net.inputs)[pairs.second]
-        corrections.append(((first @ at_second) / (leading @ at_second), first.sum() / leading.sum()))
-    label, overlap = np.array(corrections).T
-    return label, overlap
 
 
 def _input_moments(net: Sequential, pairs: Pairs) -> PairMoments:

@@ -21,6 +21,13 @@ from meanfield.common.validation import Array, require_choice, require_count
 from meanfield.nets.layered import Layer, Sequential
 from meanfield.nets.residual import SCALINGS
 
+# Powers of K of a and of f under each scaling.
+_POWERS = {"init": (0.0, -1.0), "multiplier_sqrt": (-0.5, 0.0), "multiplier_linear": (-1.0, 0.0), "none": (0.0, 0.0)}
+# Where an asymptote is read off, and how closely logarithms must lie on a line to be those of a power.
+FAR = (64, 128, 256)
+ROUNDING = 1e-9
+LARGEST_DENOMINATOR = 100
+
 
 def sum_of_minima(weights: ArrayLike) -> Array:
     """sum_{h1, h2 <= l} min(h1, h2) = l (l + 1)(2 l + 1) / 6 for l = 1 .. L, the papers' depth law for the label term.
@@ -52,10 +59,6 @@ def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
     if activation == "linear":
         return np.asarray(layer * (layer + 1) * (2 * layer + 1) / 6)
     return np.asarray(layer * (2 * layer**2 + 1) / 12)
-
-
-# Powers of K of a and of f under each scaling.
-_POWERS = {"init": (0.0, -1.0), "multiplier_sqrt": (-0.5, 0.0), "multiplier_linear": (-1.0, 0.0), "none": (0.0, 0.0)}
 
 
 def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:
@@ -90,7 +93,8 @@ def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int =
 
 
 def exponent_of(powers: BranchPowers) -> float:
-    """As `residual_exponent`, of blocks whose factors go as these powers of K; NaN where no power law holds.
+    """The exponent of blocks whose factors go as these powers of K, as `residual_exponent` gives it; NaN where no power
+    law holds.
 
     Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, and the largest counts.
     """
@@ -125,12 +129,6 @@ def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) 
         with np.errstate(divide="ignore"):
             logs.append(-0.5 * logsumexp(ways + 3 * np.log(length)))
     return np.array(logs)
-
-
-# Where an asymptote is read off, and how closely logarithms must lie on a line to be those of a power.
-FAR = (64, 128, 256)
-ROUNDING = 1e-9
-LARGEST_DENOMINATOR = 100
 
 
 class NoPower(ValueError):

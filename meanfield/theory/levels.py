@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any, ClassVar
 
@@ -21,20 +21,18 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.machine import NUMBER_BYTES, require_bytes
-from meanfield.common.validation import Array, PremiseWarning
+from meanfield.common.validation import Array, PremiseWarning, inputs_described
 from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name
 from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
-from meanfield.nets.maps import Normalisation
 from meanfield.nets.residual import Residual
 from meanfield.nets.transformer import TokenStream
+from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
 from meanfield.theory.laws import sum_of_minima
-from meanfield.theory.level import ACCURACY, Level, NetLevel, Options, log_mean, with_label_term, with_logarithms
 from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
 from meanfield.theory.maps import POINTS, accurate_averages
-from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
@@ -48,6 +46,7 @@ from meanfield.theory.mean_field.whole_update import (
     finite_channels_note,
     finite_channels_warning,
     mean_field_terms,
+    thin_input_warning,
     whole_update,
 )
 from meanfield.theory.recursions import GATES
@@ -58,6 +57,107 @@ from meanfield.theory.transformers.terms import (
     refusal_of_all_roads,
     token_terms,
 )
+from meanfield.theory.transformers.tied import stream_energies
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `predict` is asked beside the level, and its defaults."""
+
+    inputs: Array | None = None
+    batch: Batch | None = None
+    loss: str = "squared"
+    pairs: Iterable[Any] | None = None
+    spread: bool = False
+    correlations: bool = False
+    by_site: bool = False
+    accuracy: float | None = None
+
+    @property
+    def asked(self) -> set[str]:
+        """Names of the options that differ from their defaults."""
+        given = {name for name in ("inputs", "batch", "pairs", "accuracy") if getattr(self, name) is not None}
+        flags = {name for name in ("spread", "correlations", "by_site") if getattr(self, name)}
+        return given | flags | ({"loss"} if self.loss != "squared" else set())
+
+
+class Level(ABC):
+    """One level of theory for one kind of net, loops being one.
+
+    Attributes:
+        name: how `predict` calls it.
+        family: what kind of net it is for.
+        whose: those of that kind that it serves, in words.
+        refusals: by option that some level of this kind takes, why another one does not: the first that applies is
+            given, filled in with the ``level``, the net's ``kind`` and its ``readout``.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[type]
+    whose: ClassVar[str]
+    refusals: ClassVar[Mapping[str, str]]
+
+    def has(self, net: Any, inputs: Array | None) -> bool:
+        """Whether there is this level of theory for the net; there is unless a level says otherwise."""
+        return True
+
+    @abstractmethod
+    def takes(self, net: Any, options: Options) -> set[str]:
+        """Names of the options that this level takes for it."""
+
+    @abstractmethod
+    def predict(self, net: Any, options: Options) -> xr.Dataset:
+        """The dataset of `meanfield.predict`, for what this level serves."""
+
+    def serves(self, net: Any, options: Options) -> str | None:
+        """None, or the reason why this level does not predict this."""
+        if not self.has(net, options.inputs):
+            return f"{self.name!r} is for {self.whose}"
+        accepted, readout = self.takes(net, options), getattr(net, "readout", "")
+        for option, sentence in self.refusals.items():
+            if option in options.asked - accepted:
+                return sentence.format(level=self.name, kind=type(net).__name__, readout=readout)
+        return None
+
+    def dataset(
+        self,
+        net: Any,
+        options: Options,
+        values: Mapping[str, Array],
+        attrs: Mapping[str, Any] | None = None,
+        coords: Coordinates | None = None,
+    ) -> xr.Dataset:
+        """The values with the level, the inputs and ``attrs`` as attributes."""
+        described = {"level": self.name, **inputs_described(options.inputs), **(attrs or {})}
+        return predicted_dataset(net, values, described, coords)
+
+
+ACCURACY = (
+    "accuracy is that of averages over softmaxes of random logits, of Transformers at level 'mean_field'; this is "
+    "level {level!r} of {kind}: leave it out"
+)
+OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
+BATCHES = (
+    "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
+    "this is level {level!r} of {kind} with readout {readout!r}: leave them out"
+)
+
+
+class NetLevel(Level):
+    """A level of theory for nets of layers."""
+
+    family = Sequential
+    refusals: ClassVar[Mapping[str, str]] = {
+        "correlations": "correlations are those of the steps of a TiedLoop; nets have none: leave the option out",
+        "pairs": OVERLAPS,
+        "spread": OVERLAPS,
+        "by_site": "by_site is the label term's at level 'mean_field', for plain labels and squared loss, where it is "
+        "predicted; level is {level!r}, readout {readout!r}: leave the option out",
+        "batch": BATCHES,
+        "loss": BATCHES,
+        "accuracy": ACCURACY,
+    }
+
 
 WITHIN_BLOCKS = (
     "overlaps of pairs and spreads are predicted for plain nets; this is a {kind}, in which directions inside a block "
@@ -150,6 +250,14 @@ class LawLevel(NetLevel):
         return self.dataset(net, options, with_label_term(np.log(overlap[-1]) + growth, log_label), attrs)
 
 
+def with_label_term(log_overlap: Array, log_label: Array | None) -> dict[str, Array]:
+    """The overlap energy and, where it is known, the label term with its scale; with their logarithms."""
+    logs = {"overlap_energy": log_overlap}
+    if log_label is not None:
+        logs |= {"label_term": log_label, "label_learning_rate_scale": -0.5 * log_mean(log_label)}
+    return with_logarithms(logs)
+
+
 def anchor_layer(net: Sequential) -> int:
     """Layer at which the sum of minima takes its prefactor from the mean field: the first one like all others.
 
@@ -163,9 +271,6 @@ class MeanFieldLevel(NetLevel):
 
     name = "mean_field"
     whose = "all nets"
-
-    def has(self, net: Sequential, inputs: Array | None) -> bool:
-        return True
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
         if net.is_pooled and label_term_refusal(net, options.inputs):
@@ -251,7 +356,7 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
 
 
 def _warn(*sentences: str) -> None:
-    """Of premises that fail, to the caller of `predict`."""
+    """Warn the caller of `predict` of premises that fail."""
     for sentence in filter(None, sentences):
         warnings.warn(sentence, PremiseWarning, stacklevel=4)
 
@@ -310,14 +415,12 @@ class LoopMeanFieldLevel(LoopLevel):
     name = "mean_field"
     whose = "all loops"
 
-    def has(self, net: Loop, inputs: Array | None) -> bool:
-        return True
-
     def takes(self, net: Loop, options: Options) -> set[str]:
         return {"correlations"}
 
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
-        """By step and, if asked for, by pair of steps; step s is the increment that makes h_s of h_{s-1}."""
+        """The logarithms by step and, if asked for, by pair of steps; step s is the increment that makes h_s of
+        h_{s-1}."""
         if correlations:
             needed = STEP_PAIR_ARRAYS * NUMBER_BYTES * loop.depth**2
             require_bytes(needed, "the correlation of all pairs of steps", "depth, or leave correlations out")
@@ -370,9 +473,6 @@ class TokenStreamMeanFieldLevel(Level):
         ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
     ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED}
 
-    def has(self, net: TokenStream, inputs: Array | None) -> bool:
-        return True
-
     def takes(self, net: TokenStream, options: Options) -> set[str]:
         if net.is_tied:
             return {"inputs", "correlations"}
@@ -380,9 +480,6 @@ class TokenStreamMeanFieldLevel(Level):
 
     def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
         if net.is_tied or refusal_of_all_roads(net) == ROTARY:
-            # A tenth of a second of import, of SciPy's linear algebra, which other nets need not wait for.
-            from meanfield.theory.transformers.tied import stream_energies
-
             stream = stream_energies(net, options.inputs, options.correlations)
             left_out = TIED if net.is_tied else f"overlap_energy, label_term, output_term: {ROTARY}"
             values = _token_stream(net, stream.variance, stream.correlation, stream.initial)
@@ -406,14 +503,14 @@ def _token_stream(net: TokenStream, variance: Array, correlation: Array, initial
     values = {"stream_variance": variance}
     if net.tokens > 1:  # one token has no other to be correlated with
         values["token_correlation"] = correlation
-    if isinstance(net.block[0].branch[0], Normalisation):
+    if net.is_pre_norm:
         logs = {"residual_energy": np.log(variance), "correlation_term": np.log(variance - initial)}
         values |= with_logarithms(logs | {"initial_energy": np.log(initial)}) | {"cross_term": np.zeros(len(variance))}
     return values
 
 
 def _token_energies(terms: TokenTerms) -> dict[str, Array]:
-    """Those that are known, with their logarithms."""
+    """The energies that are known, with their logarithms."""
     known = {"overlap_energy": terms.overlap_energy, "label_term": terms.label_term}
     logs = {name: np.log(values) for name, values in known.items() if values is not None}
     if terms.label_term is not None:

@@ -174,7 +174,7 @@ def pair_averages(loop: Loop) -> PairAverages:
 
 
 def _by_correlation(average: Callable[[Array, Array, Array], Array], degree: float) -> LogAverage:
-    """Of homogeneous functions, by the correlation alone: variances may lie outside the range of a float."""
+    """Average homogeneous functions by the correlation alone: variances may lie outside the range of a float."""
 
     def logs(variances: Array, covariance: Array) -> Array:
         scale = (variances[-1] + variances) / 2

@@ -56,7 +56,7 @@ from meanfield.nets.maps import (
     Weight,
 )
 from meanfield.nets.net import Net
-from meanfield.theory.two_points import both_sides, sum_over_stencil
+from meanfield.theory.two_points import sum_over_stencil
 
 
 class NoTransport(ValueError):
@@ -224,6 +224,11 @@ def _averages(sigma: Activation, kind: Kind) -> tuple[Array, Array]:
         raise NoTransport(NOT_GAUSSIAN)
     here, there = both_sides(np.einsum("bpbp->bp", kind.covariance))
     return sigma.product(here, there, kind.covariance), sigma.gate_product(here, there, kind.covariance)
+
+
+def both_sides(by_site: Array) -> tuple[Array, Array]:
+    """Numbers of every sample and site (B, S) at the first and at the second site of pairs, broadcastable to them."""
+    return by_site[:, :, None, None], by_site[None, None]
 
 
 def mean_of(sigma: Activation, variance: Array) -> Array:
@@ -463,6 +468,7 @@ def root(covariance: Array) -> Array:
     return vectors * np.sqrt(np.maximum(sizes, 0.0))
 
 
+UNKNOWN = "nothing is known of what it makes of covariances; give it an entry in TRANSPORTS, or simulate this net"
 REASONS: dict[type, str] = {
     BatchNormalisation: "it divides every channel by its own deviation over the batch, which is random at any width: "
     "what is above is not Gaussian, and covariances do not follow from covariances; train or simulate this net",
@@ -475,18 +481,19 @@ REASONS: dict[type, str] = {
 
 def not_through(spec: Map, below: Kinds, grid: tuple[int, ...]) -> NoReturn:
     """Raise `NoTransport` with the reason."""
-    raise NoTransport(REASONS[type(spec)])
+    raise NoTransport(REASONS.get(type(spec), UNKNOWN))
 
 
 def require_predictable(net: Net) -> None:
     """Raise `NoTransport` for a net with such a map."""
     for number, unit in enumerate(net.units, start=1):
         for spec in unit.maps:
-            if type(spec) in REASONS:
-                raise NoTransport(REASONS[type(spec)], f"unit {number}", spec)
+            if TRANSPORTS.get(type(spec), not_through) is not_through:
+                raise NoTransport(REASONS.get(type(spec), UNKNOWN), f"unit {number}", spec)
 
 
-# Values above a map on a grid of sites from those below it; raises `NoTransport` where they do not close.
+# Values above a map on a grid of sites from those below it; raises `NoTransport` where they do not close, or, as
+# `not_through` does, for a map that is not here.
 TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
     Linear: through_linear,
     Bias: through_bias,

@@ -1,4 +1,4 @@
-"""Moments as small graphs, and their averages over Gaussian weights.
+"""Moments as small graphs, and their averages over gates and Gaussian weights.
 
 A moment is a product of factors Theta_ij and z_i whose indices are all summed: indices are vertices, a kernel factor
 is an edge, a vector factor a mark on a vertex. Two products that differ in the names of their indices are one moment.
@@ -23,14 +23,16 @@ again. Odd powers of a vanish with odd numbers of weights, so that beta = a^2 is
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import count, permutations, product
+from math import prod
 from typing import TypeVar
 
-KERNEL = "Theta"
+KERNEL, SOURCE = "Theta", "z"
 
 Index = TypeVar("Index", bound=Hashable)
 
@@ -99,6 +101,25 @@ def _renamed(position: Sequence[int], edges: Sequence[tuple[int, int]], marks: S
     return Moment(tuple(tuple(sorted(here)) for here in at), tuple(sorted((min(pair), max(pair)) for pair in ends)))
 
 
+# Cumulants of a fair coin by order; a block of so many indices merges with this weight.
+COIN_CUMULANTS = [Fraction(c) for c in ("0", "1/2", "1/4", "0", "-1/8", "0", "1/4", "0", "-17/16")]
+
+
+def gate_average(moment: Moment, activation: str) -> dict[Moment, Fraction]:
+    """Average over the gates: sum over set partitions of the vertices, merged block by block."""
+    if activation == "linear":
+        return {moment: Fraction(1)}
+    average: defaultdict[Moment, Fraction] = defaultdict(Fraction)
+    for partition in set_partitions(len(moment.marks)):
+        weight = prod(COIN_CUMULANTS[len(block)] for block in partition)
+        if weight:
+            home = {vertex: block[0] for block in partition for vertex in block}
+            edges = [(home[a], home[b]) for a, b in moment.edges]
+            marks = [(home[v], name) for v, names in enumerate(moment.marks) for name in names]
+            average[canonical(edges, marks)] += weight
+    return dict(average)
+
+
 def set_partitions(size: int) -> Iterator[list[list[int]]]:
     """All partitions of 0 .. size - 1 into blocks."""
     if size == 0:
@@ -111,23 +132,6 @@ def set_partitions(size: int) -> Iterator[list[list[int]]]:
         yield [*partition, [last]]
 
 
-def perfect_matchings(size: int) -> Iterator[list[tuple[int, int]]]:
-    """All ways to pair 0 .. size - 1 (none if size is odd; the empty pairing if it is 0)."""
-
-    def pair(remaining: list[int]) -> Iterator[list[tuple[int, int]]]:
-        if not remaining:
-            yield []
-            return
-        first, partners = remaining[0], remaining[1:]
-        for index, partner in enumerate(partners):
-            for pairs in pair(partners[:index] + partners[index + 1 :]):
-                yield [(first, partner), *pairs]
-
-    if size % 2 == 0:
-        yield from pair(list(range(size)))
-
-
-SOURCE = "z"
 # Tags a vertex whose legs are on the stream, between two matrices of a block; no vector can be named so.
 STREAM = ""
 
@@ -165,6 +169,22 @@ def legs_of(moment: Moment, through: Iterator[bool]) -> tuple[list[tuple[Leg, Le
     edges = [((a, next(through)), (b, next(through))) for a, b in moment.edges]
     marks = [((vertex, next(through)), name) for vertex, names in enumerate(moment.marks) for name in names]
     return edges, marks
+
+
+def perfect_matchings(size: int) -> Iterator[list[tuple[int, int]]]:
+    """All ways to pair 0 .. size - 1 (none if size is odd; the empty pairing if it is 0)."""
+
+    def pair(remaining: list[int]) -> Iterator[list[tuple[int, int]]]:
+        if not remaining:
+            yield []
+            return
+        first, partners = remaining[0], remaining[1:]
+        for index, partner in enumerate(partners):
+            for pairs in pair(partners[:index] + partners[index + 1 :]):
+                yield [(first, partner), *pairs]
+
+    if size % 2 == 0:
+        yield from pair(list(range(size)))
 
 
 class _Below:
@@ -237,7 +257,8 @@ def through_block(moment: Moment, block_depth: int, own_layer: bool) -> BlockTer
         terms = _through_inner(terms, own_layer)
     untagged: BlockTerms = Counter()
     for (inside, powers), ways in terms.items():
-        untagged[_without_tags(inside), powers] += ways
+        marks = [(v, name) for v, names in enumerate(inside.marks) for name in names if name != STREAM]
+        untagged[canonical(inside.edges, marks), powers] += ways
     return untagged
 
 
@@ -268,8 +289,3 @@ def _average_branch(moment: Moment, own_layer: bool) -> Averaged:
     edges = [((a, branch[a]), (b, branch[b])) for a, b in moment.edges]
     marks = [((v, branch[v]), name) for v, names in enumerate(moment.marks) for name in names if name != STREAM]
     return average_over_weights(edges, marks, own_layer)
-
-
-def _without_tags(moment: Moment) -> Moment:
-    marks = [(v, name) for v, names in enumerate(moment.marks) for name in names if name != STREAM]
-    return canonical(moment.edges, marks)

@@ -15,13 +15,14 @@ from meanfield.nets.loop import Loop
 from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.transformer import TokenStream
-from meanfield.theory.level import Level, Options
 from meanfield.theory.levels import (
     ExactLevel,
     LawLevel,
+    Level,
     LoopLawLevel,
     LoopMeanFieldLevel,
     MeanFieldLevel,
+    Options,
     TokenStreamMeanFieldLevel,
 )
 from meanfield.theory.maps import require_predictable

@@ -38,21 +38,129 @@ from meanfield.theory.moments import (
     Averaged,
     Moment,
     average_over_weights,
-    canonical,
+    gate_average,
     legs_of,
     parse_moment,
-    set_partitions,
     through_block,
 )
 
-# A polynomial in named variables: the power of each -> coefficient.
-Polynomial = dict[tuple[int, ...], Fraction]
-
+GATES = ("relu", "linear")
+DIRECTIONS = ("up", "down")
 VARIABLES = {
     "n": "width of the new layer",
     "s": "variance of its weights",
     "beta": "squared multiplier of the branch",
 }
+
+# A polynomial in named variables: the power of each -> coefficient.
+Polynomial = dict[tuple[int, ...], Fraction]
+Combination = dict[Moment, Polynomial]
+
+
+def derive(*moments: str, activation: str = "relu", direction: str = "up", block_depth: int = 0) -> Recursion:
+    """Derive the exact recursion of moments through one depth unit, with every further moment that it needs.
+
+    Args:
+        moments: factors with indices, all summed: "Theta_ij Theta_ij" is |Theta|_F^2, "z_i Theta_ij Theta_jk z_k" is
+            z' Theta^2 z; other names are tangent vectors of parameters below, e.g. "u_i v_i u_j v_j" is `<u, v>^2`.
+        activation: "relu" (gates are fair coins) or "linear".
+        direction: "up" for the tangent kernel before its gate, from one layer to the next; "down" for the Gram matrix
+            of the Jacobians to the outputs (written Theta too), after its gate, from one layer to the one below.
+        block_depth: 0 for a plain layer z' = W sigma(z); k for a residual block z' = z + a W_k .. W_1 z, linear alone.
+
+    Returns:
+        Recursion: moments, and coefficients polynomial in the new width n and the weight variance s, for blocks also
+        in beta = a^2; ``print`` shows formulas. Exact for fully-connected layers, one input, Gaussian weights, at any
+        width and depth.
+
+    Raises:
+        TypeError: a moment that is no text, a block_depth that is no whole number.
+        ValueError: an unreadable moment, one with an odd number of vectors, or another activation: gates that know more
+            of z than its sign leave no closed set of moments, and on a stream even signs are remembered.
+
+    Source: docs/theory.md section 3.
+    """
+    for given in moments:
+        if not isinstance(given, str):
+            raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
+    return derive_together(moments, DepthUnit(activation, direction, block_depth))[0]
+
+
+@lru_cache(maxsize=64)
+def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recursion, ...]:
+    """The recursions of several kinds of depth unit on ONE closed set of moments, so that they can follow each other.
+
+    Raises:
+        ValueError: as for `derive`.
+    """
+    closed = _parsed(moments)
+    rows: list[list[dict[int, Polynomial]]] = [[] for _ in units]
+    for current in closed:
+        for unit, unit_rows in zip(units, rows, strict=True):
+            row = unit.through(current)
+            closed += [moment for moment in row if moment not in closed]
+            unit_rows.append({closed.index(moment): polynomial for moment, polynomial in row.items()})
+    return tuple(
+        Recursion(tuple(closed), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
+        for unit, unit_rows in zip(units, rows, strict=True)
+    )
+
+
+def _parsed(moments: tuple[str, ...]) -> list[Moment]:
+    if not moments:
+        raise ValueError("name at least one moment to derive, such as 'Theta_ij Theta_ij'")
+    parsed = [parse_moment(moment) for moment in moments]
+    for text, moment in zip(moments, parsed, strict=True):
+        if sum(map(len, moment.marks)) % 2:
+            raise ValueError(f"{text!r} has an odd number of vectors, so its mean vanishes; use an even number")
+    return parsed
+
+
+@dataclass(frozen=True)
+class DepthUnit:
+    """A kind of depth unit, and what it does to a moment; the arguments are those of `derive`."""
+
+    activation: str = "relu"
+    direction: str = "up"
+    block_depth: int = 0
+
+    def __post_init__(self) -> None:
+        require_choice("activation of an exact recursion", self.activation, GATES)
+        require_choice("direction", self.direction, DIRECTIONS)
+        why = "layers of a residual branch, 0 for a plain layer"
+        settle(self, block_depth=require_count("block_depth", self.block_depth, minimum=0, why=why))
+        if self.block_depth and self.activation != "linear":
+            raise ValueError(
+                f"activation of a residual block is {self.activation!r}; derive it for 'linear' alone: a unit of the "
+                "stream keeps its sign from block to block, so that its gates are no independent coins"
+            )
+
+    def through(self, moment: Moment) -> Combination:
+        """E[moment of the new layer] as a combination of moments of the old one."""
+        total: defaultdict[Moment, defaultdict[tuple[int, ...], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+        for below, powers, coefficient in self._terms(moment):
+            total[below][powers] += coefficient
+        kept = {m: {powers: c for powers, c in polynomial.items() if c} for m, polynomial in total.items()}
+        return {m: polynomial for m, polynomial in kept.items() if polynomial}
+
+    def _terms(self, moment: Moment) -> Iterator[tuple[Moment, tuple[int, ...], Fraction]]:
+        """The summands: moment, powers of the variables, coefficient."""
+        if self.block_depth:
+            for (below, powers), count in through_block(moment, self.block_depth, self.direction == "up").items():
+                yield below, powers, Fraction(count)
+        elif self.direction == "up":
+            for (mixed, of_weights), count in _mix(moment, own_layer=True).items():
+                for gated, weight in gate_average(mixed, self.activation).items():
+                    yield gated, of_weights, count * weight
+        else:
+            for gated, weight in gate_average(moment, self.activation).items():
+                for (mixed, of_weights), count in _mix(gated, own_layer=False).items():
+                    yield mixed, of_weights, count * weight
+
+
+def _mix(moment: Moment, own_layer: bool) -> Averaged:
+    """Average over the new weights, through which every leg goes."""
+    return average_over_weights(*legs_of(moment, repeat(True)), own_layer)
 
 
 @dataclass(frozen=True)
@@ -150,135 +258,6 @@ def _formula(polynomial: Polynomial, variables: Sequence[str]) -> str:
         factor_shown = "" if coefficient == 1 and symbols else str(coefficient)
         terms.append(" ".join(filter(None, (factor_shown, symbols))))
     return " + ".join(terms)
-
-
-# Cumulants of a fair coin by order; a block of so many indices merges with this weight.
-COIN_CUMULANTS = [Fraction(c) for c in ("0", "1/2", "1/4", "0", "-1/8", "0", "1/4", "0", "-17/16")]
-GATES = ("relu", "linear")
-DIRECTIONS = ("up", "down")
-
-Combination = dict[Moment, Polynomial]
-
-
-def derive(*moments: str, activation: str = "relu", direction: str = "up", block_depth: int = 0) -> Recursion:
-    """Derive the exact recursion of moments through one depth unit, with every further moment that it needs.
-
-    Args:
-        moments: factors with indices, all summed: "Theta_ij Theta_ij" is |Theta|_F^2, "z_i Theta_ij Theta_jk z_k" is
-            z' Theta^2 z; other names are tangent vectors of parameters below, e.g. "u_i v_i u_j v_j" is `<u, v>^2`.
-        activation: "relu" (gates are fair coins) or "linear".
-        direction: "up" for the tangent kernel before its gate, from one layer to the next; "down" for the Gram matrix
-            of the Jacobians to the outputs (written Theta too), after its gate, from one layer to the one below.
-        block_depth: 0 for a plain layer z' = W sigma(z); k for a residual block z' = z + a W_k .. W_1 z, linear alone.
-
-    Returns:
-        Recursion: moments, and coefficients polynomial in the new width n and the weight variance s, for blocks also
-        in beta = a^2; ``print`` shows formulas. Exact for fully-connected layers, one input, Gaussian weights, at any
-        width and depth.
-
-    Raises:
-        TypeError: a moment that is no text, a block_depth that is no whole number.
-        ValueError: an unreadable moment, one with an odd number of vectors, or another activation: gates that know more
-            of z than its sign leave no closed set of moments, and on a stream even signs are remembered.
-
-    Source: docs/theory.md section 3.
-    """
-    for given in moments:
-        if not isinstance(given, str):
-            raise TypeError(f"moment is of type {type(given).__name__}; a moment is words such as 'Theta_ij Theta_ij'")
-    return derive_together(moments, DepthUnit(activation, direction, block_depth))[0]
-
-
-@dataclass(frozen=True)
-class DepthUnit:
-    """A kind of depth unit, and what it does to a moment; the arguments are those of `derive`."""
-
-    activation: str = "relu"
-    direction: str = "up"
-    block_depth: int = 0
-
-    def __post_init__(self) -> None:
-        require_choice("activation of an exact recursion", self.activation, GATES)
-        require_choice("direction", self.direction, DIRECTIONS)
-        why = "layers of a residual branch, 0 for a plain layer"
-        settle(self, block_depth=require_count("block_depth", self.block_depth, minimum=0, why=why))
-        if self.block_depth and self.activation != "linear":
-            raise ValueError(
-                f"activation of a residual block is {self.activation!r}; derive it for 'linear' alone: a unit of the "
-                "stream keeps its sign from block to block, so that its gates are no independent coins"
-            )
-
-    def through(self, moment: Moment) -> Combination:
-        """E[moment of the new layer] as a combination of moments of the old one."""
-        total: defaultdict[Moment, defaultdict[tuple[int, ...], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-        for below, powers, coefficient in self._terms(moment):
-            total[below][powers] += coefficient
-        kept = {m: {powers: c for powers, c in polynomial.items() if c} for m, polynomial in total.items()}
-        return {m: polynomial for m, polynomial in kept.items() if polynomial}
-
-    def _terms(self, moment: Moment) -> Iterator[tuple[Moment, tuple[int, ...], Fraction]]:
-        """The summands: moment, powers of the variables, coefficient."""
-        if self.block_depth:
-            for (below, powers), count in through_block(moment, self.block_depth, self.direction == "up").items():
-                yield below, powers, Fraction(count)
-        elif self.direction == "up":
-            for (mixed, of_weights), count in _mix(moment, own_layer=True).items():
-                for gated, weight in gate_average(mixed, self.activation).items():
-                    yield gated, of_weights, count * weight
-        else:
-            for gated, weight in gate_average(moment, self.activation).items():
-                for (mixed, of_weights), count in _mix(gated, own_layer=False).items():
-                    yield mixed, of_weights, count * weight
-
-
-@lru_cache(maxsize=64)
-def derive_together(moments: tuple[str, ...], *units: DepthUnit) -> tuple[Recursion, ...]:
-    """The recursions of several kinds of depth unit on ONE closed set of moments, so that they can follow each other.
-
-    Raises:
-        ValueError: as for `derive`.
-    """
-    closed = _parsed(moments)
-    rows: list[list[dict[int, Polynomial]]] = [[] for _ in units]
-    for current in closed:
-        for unit, unit_rows in zip(units, rows, strict=True):
-            row = unit.through(current)
-            closed += [moment for moment in row if moment not in closed]
-            unit_rows.append({closed.index(moment): polynomial for moment, polynomial in row.items()})
-    return tuple(
-        Recursion(tuple(closed), tuple(unit_rows), unit.activation, unit.direction, unit.block_depth)
-        for unit, unit_rows in zip(units, rows, strict=True)
-    )
-
-
-def _parsed(moments: tuple[str, ...]) -> list[Moment]:
-    if not moments:
-        raise ValueError("name at least one moment to derive, such as 'Theta_ij Theta_ij'")
-    parsed = [parse_moment(moment) for moment in moments]
-    for text, moment in zip(moments, parsed, strict=True):
-        if sum(map(len, moment.marks)) % 2:
-            raise ValueError(f"{text!r} has an odd number of vectors, so its mean vanishes; use an even number")
-    return parsed
-
-
-def gate_average(moment: Moment, activation: str) -> dict[Moment, Fraction]:
-    """Average over the gates: sum over set partitions of the vertices, merged block by block."""
-    if activation == "linear":
-        return {moment: Fraction(1)}
-    average: defaultdict[Moment, Fraction] = defaultdict(Fraction)
-    for partition in set_partitions(len(moment.marks)):
-        weight = prod(COIN_CUMULANTS[len(block)] for block in partition)
-        if weight:
-            home = {vertex: block[0] for block in partition for vertex in block}
-            edges = [(home[a], home[b]) for a, b in moment.edges]
-            marks = [(home[v], name) for v, names in enumerate(moment.marks) for name in names]
-            average[canonical(edges, marks)] += weight
-    return dict(average)
-
-
-def _mix(moment: Moment, own_layer: bool) -> Averaged:
-    """Average over the new weights, through which every leg goes."""
-    return average_over_weights(*legs_of(moment, repeat(True)), own_layer)
 
 
 def iterate(matrices: Array, which: NDArray[np.int64], start: Array, rows: NDArray[np.int64]) -> Array:

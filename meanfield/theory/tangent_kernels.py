@@ -35,9 +35,19 @@ from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.maps import Linear, Map
 from meanfield.nets.net import Chain, Net, Unit
-from meanfield.theory.maps import TRANSPORTS, Kind, Kinds, NoTransport, abreast, count, given_kind, total
+from meanfield.theory.maps import (
+    TRANSPORTS,
+    Kind,
+    Kinds,
+    NoTransport,
+    abreast,
+    both_sides,
+    count,
+    given_kind,
+    not_through,
+    total,
+)
 from meanfield.theory.mean_field.layers import SITE_PAIR_ARRAYS, input_variance
-from meanfield.theory.two_points import both_sides
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,8 @@ def value_kernels(net: Net, inputs: ArrayLike | None = None) -> Iterator[ValueKe
         ValueError: inputs of another shape, or whose law is known for nets of layers alone.
         MemoryError: more pairs than the machine has room for.
     """
-    return (_mean_over_channels(trail.after[-1]) for trail in trails(net, inputs))
+    tops = (trail.after[-1] for trail in trails(net, inputs))
+    return (ValueKernels(*(total(top, name) / count(top) for name in ("covariance", "kernel"))) for top in tops)
 
 
 def trails(net: Net, inputs: ArrayLike | None = None) -> Iterator[Trail]:
@@ -119,7 +130,7 @@ def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) 
     passed = [kinds]
     for member in maps:
         try:
-            passed.append(TRANSPORTS[type(member)](member, passed[-1], grid))
+            passed.append(TRANSPORTS.get(type(member), not_through)(member, passed[-1], grid))
         except NoTransport as refusal:
             raise NoTransport(refusal.reason, name, member) from refusal
     return passed
@@ -143,10 +154,6 @@ def _scaled(kind: Kind, factor: float) -> Kind:
     covariance, kernel = factor**2 * kind.covariance, factor**2 * kind.kernel
     given = None if kind.given is None else factor * kind.given
     return replace(kind, covariance=covariance, kernel=kernel, mean=factor * kind.mean, given=given)
-
-
-def _mean_over_channels(kinds: Kinds) -> ValueKernels:
-    return ValueKernels(*(total(kinds, name) / count(kinds) for name in ("covariance", "kernel")))
 
 
 def _require_untied(net: Net) -> None:

@@ -1,13 +1,13 @@
 """Two-point functions: what theory keeps of every two points of a batch, and what a layer's stencil makes of it.
 
 A point is a sample and a site of its grid; N = samples x sites. Two protocols say what is asked of such functions,
-and each has a representation that serves any input and padding beside a lean one:
+and each has a lean representation beside `EveryPair`, N x N numbers, which serves both for any input and padding:
 
-    `Transport`     how one layer carries second moments (docs/theory.md section 6): `SitePairs` keeps every pair of
-                    sites of the batch; `Displacements` keeps one number per displacement, enough on a circular grid
-                    with a stationary input, for pairs within one sample and pairs of different samples
-    `Points`        the sums over points that label and output term take: `EveryPair` keeps N x N numbers;
-                    `Exchangeable` keeps four, where all points are alike
+    `Transport`     how one layer carries second moments (docs/theory.md section 6): `Displacements` keeps one number
+                    per displacement, enough on a circular grid with a stationary input, for pairs within one sample
+                    and pairs of different samples
+    `Points`        the sums over points that label and output term take: `Exchangeable` keeps four numbers, where all
+                    points are alike
 
     diagonal(A) = Tr(A)/k        both sites step by the same offset        (one weight matrix seen twice)
     independent(A) = Pk A Pk^T/k^2   each site steps by its own offset     (two independent weight matrices)
@@ -55,93 +55,14 @@ class Transport(Protocol):
     def mean(self, pairs: Array) -> float:
         """Average over all pairs of sites."""
 
-    def by_site(self, pairs: Array) -> Array:
+    def mean_by_site(self, pairs: Array) -> Array:
         """Average over second sites and samples alone, by first site: (S,)."""
 
+    def own(self, pairs: Array) -> Array:
+        """c(p, p) by sample and site, (B, S), or one number where all sites are alike."""
 
-@dataclass(frozen=True)
-class _OfNet:
-    net: Sequential
-
-    @property
-    def lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-        """Grid, kernel and padding."""
-        return self.net.grid, self.net.kernel, self.net.padding
-
-
-class SitePairs(_OfNet):
-    """All pairs of sites of the batch: arrays (B, S, B, S)."""
-
-    def diagonal(self, pairs: Array) -> Array:
-        return self._averaged(pairs, 0, 1)
-
-    def independent(self, pairs: Array) -> Array:
-        return self._averaged(self._averaged(pairs, 0), 1)
-
-    def first(self, pairs: Array) -> Array:
-        return self._averaged(pairs, 0)
-
-    def transpose(self, pairs: Array) -> Array:
-        return pairs.transpose(2, 3, 0, 1)
-
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        return both_sides(np.einsum("bpbp->bp", pairs))
-
-    def mean(self, pairs: Array) -> float:
-        return float(pairs.mean())
-
-    def by_site(self, pairs: Array) -> Array:
-        return np.asarray(pairs.mean(axis=(0, 2, 3)))
-
-    def _averaged(self, pairs: Array, *sides: int) -> Array:
-        """(1/k) times the sum over the stencil, these sides of the pairs stepping together."""
-        total = sum_over_stencil(pairs, sides, *self.lattice)
-        if self.net.kernel:
-            total /= self.net.taps
-        return total
-
-
-def both_sides(by_site: Array) -> tuple[Array, Array]:
-    """Numbers of every sample and site (B, S) at the first and at the second site of pairs, broadcastable to them."""
-    return by_site[:, :, None, None], by_site[None, None]
-
-
-class Displacements(_OfNet):
-    """One number per displacement, for pairs within a sample and, where there are several, of different ones.
-
-    Arrays (1 or 2, S); the displacement is that of the second site from the first.
-    """
-
-    def diagonal(self, pairs: Array) -> Array:
-        return pairs
-
-    def independent(self, pairs: Array) -> Array:
-        return np.asarray(self.first(pairs)[..., neighbours(*self.lattice)].mean(axis=-2))
-
-    def first(self, pairs: Array) -> Array:
-        if self.net.taps == 1:
-            return pairs
-        return np.asarray(pairs[..., reversed_neighbours(*self.lattice)].mean(axis=-2))
-
-    def transpose(self, pairs: Array) -> Array:
-        return pairs[:, self._opposite]
-
-    def variances(self, pairs: Array) -> tuple[Array, Array]:
-        return pairs[0, 0], pairs[0, 0]
-
-    def mean(self, pairs: Array) -> float:
-        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
-        return float((averages[0] + (self.net.inputs - 1) * averages[-1]) / self.net.inputs)
-
-    def by_site(self, pairs: Array) -> Array:
-        return np.full(self.net.sites, self.mean(pairs))
-
-    @cached_property
-    def _opposite(self) -> Any:
-        """Place of every displacement's opposite."""
-        lengths = np.array(self.net.grid, dtype=np.int64).reshape(-1, 1)
-        opposite = -np.indices(self.net.grid).reshape(len(lengths), self.net.sites) % lengths
-        return np.ravel_multi_index(tuple(opposite), self.net.grid) if len(lengths) else [0]
+    def at_second(self, by_site: Array) -> Array:
+        """Numbers by site, (S,) or (B, S), at the second site of pairs, broadcastable to them."""
 
 
 class Points(Protocol):
@@ -189,7 +110,7 @@ class Points(Protocol):
 
 @dataclass(frozen=True)
 class EveryPair:
-    """Points kept one by one: pairs are arrays (N, N), values (N, 1).
+    """Points kept one by one, a sample's sites together: pairs are arrays (N, N), values (N, 1).
 
     Where ``mirrored``, a mirror along any axis changes nothing, and products are taken for points in a corner alone.
     """
@@ -220,19 +141,35 @@ class EveryPair:
         return np.vecdot(left, right)[:, None]
 
     def diagonal(self, pairs: Array) -> Array:
-        net = self.net
-        by_site = pairs.reshape(net.inputs, net.sites, net.inputs, net.sites)
-        return sum_over_stencil(by_site, (0, 1), net.grid, net.kernel, net.padding).reshape(pairs.shape) / net.taps
+        return self._stepped(pairs, 0, 1)
+
+    def independent(self, pairs: Array) -> Array:
+        return self._stepped(self._stepped(pairs, 0), 1)
+
+    def first(self, pairs: Array) -> Array:
+        return self._stepped(pairs, 0)
+
+    def mean(self, pairs: Array) -> float:
+        return float(pairs.mean())
+
+    def mean_by_site(self, pairs: Array) -> Array:
+        return np.asarray(pairs.reshape(self._shape).mean(axis=(0, 2, 3)))
+
+    def own(self, pairs: Array) -> Array:
+        return np.diagonal(pairs).reshape(self._shape[:2])
+
+    def at_second(self, by_site: Array) -> Array:
+        return np.broadcast_to(by_site, self._shape[:2]).reshape(1, self.count)
 
     def pulled_back(self, pairs: Array) -> Array:
         """The stencil of opposite offsets is the same one on a grid that is read backwards."""
         return self.diagonal(pairs[::-1, ::-1])[::-1, ::-1]
 
     def moved(self, values: Array) -> Array:
-        return self._averaged(values, neighbours(*self._lattice))
+        return self._averaged(values, neighbours(*_lattice(self.net)))
 
     def moved_back(self, values: Array) -> Array:
-        return self._averaged(values, reversed_neighbours(*self._lattice))
+        return self._averaged(values, reversed_neighbours(*_lattice(self.net)))
 
     def constant(self, value: float) -> Array:
         return np.full((self.count, 1), value)
@@ -240,7 +177,8 @@ class EveryPair:
     def second(self, values: Array) -> Array:
         return values.T
 
-    transpose = second
+    def transpose(self, pairs: Array) -> Array:
+        return pairs.swapaxes(-1, -2)
 
     def within_samples(self) -> Array:
         sites = self.net.sites
@@ -257,13 +195,69 @@ class EveryPair:
         return np.asarray(values.reshape(self.net.inputs, self.net.sites).mean(axis=0))
 
     @property
-    def _lattice(self) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-        return self.net.grid, self.net.kernel, self.net.padding
+    def _shape(self) -> tuple[int, ...]:
+        """(B, S, B, S), samples and sites of both points."""
+        return (self.net.inputs, self.net.sites) * 2
+
+    def _stepped(self, pairs: Array, *sides: int) -> Array:
+        """(1/k) times the sum over the stencil, these sides of the pairs (..., N, N) stepping together."""
+        by_site = pairs.reshape(*pairs.shape[:-2], *self._shape)
+        total = sum_over_stencil(by_site, sides, *_lattice(self.net)).reshape(pairs.shape)
+        if self.net.kernel:
+            total /= self.net.taps
+        return total
 
     def _averaged(self, values: Array, table: np.ndarray) -> Array:
         net = self.net
         arriving = np.where(table == OUTSIDE, 0.0, values.reshape(net.inputs, net.sites)[:, table])
         return (arriving.sum(axis=1) / net.taps).reshape(self.count, 1)
+
+
+@dataclass(frozen=True)
+class Displacements:
+    """One number per displacement, for pairs within a sample and, where there are several, of different ones.
+
+    Arrays (1 or 2, S); the displacement is that of the second site from the first.
+    """
+
+    net: Sequential
+
+    def diagonal(self, pairs: Array) -> Array:
+        return pairs
+
+    def independent(self, pairs: Array) -> Array:
+        return np.asarray(self.first(pairs)[..., neighbours(*_lattice(self.net))].mean(axis=-2))
+
+    def first(self, pairs: Array) -> Array:
+        if self.net.taps == 1:
+            return pairs
+        return np.asarray(pairs[..., reversed_neighbours(*_lattice(self.net))].mean(axis=-2))
+
+    def transpose(self, pairs: Array) -> Array:
+        return pairs[:, self._opposite]
+
+    def variances(self, pairs: Array) -> tuple[Array, Array]:
+        return pairs[0, 0], pairs[0, 0]
+
+    def mean(self, pairs: Array) -> float:
+        averages = pairs.mean(axis=1)  # within a sample and, where there are several, between two
+        return float((averages[0] + (self.net.inputs - 1) * averages[-1]) / self.net.inputs)
+
+    def mean_by_site(self, pairs: Array) -> Array:
+        return np.full(self.net.sites, self.mean(pairs))
+
+    def own(self, pairs: Array) -> Array:
+        return pairs[0, 0]
+
+    def at_second(self, by_site: Array) -> Array:
+        return by_site
+
+    @cached_property
+    def _opposite(self) -> Any:
+        """Place of every displacement's opposite."""
+        lengths = np.array(self.net.grid, dtype=np.int64).reshape(-1, 1)
+        opposite = -np.indices(self.net.grid).reshape(len(lengths), self.net.sites) % lengths
+        return np.ravel_multi_index(tuple(opposite), self.net.grid) if len(lengths) else [0]
 
 
 @dataclass(frozen=True)
@@ -319,12 +313,18 @@ class Exchangeable:
 
 
 def _to_modes(count: int) -> Array:
-    """From the numbers on and off the diagonal to the eigenvalues of vectors that sum to zero, and of constants."""
+    """The matrix from the numbers on and off the diagonal to the eigenvalues of vectors that sum to zero, and of
+    constants."""
     return np.array([[1.0, -1.0], [1.0, count - 1.0]])
 
 
 def _from_modes(count: int) -> Array:
     return np.array([[1 - 1 / count, 1 / count], [-1 / count, 1 / count]])
+
+
+def _lattice(net: Sequential) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+    """Grid, kernel and padding."""
+    return net.grid, net.kernel, net.padding
 
 
 def sum_over_stencil(

@@ -74,7 +74,9 @@ def derive_scaling(
     direction = _direction_norm(optimizer, role, block_depth)
     if hyperparameter == "weight_decay":
         return direction * off_rule / _norm(role)
-    return _update_target(role) / (multiplier * direction)
+    # alpha |Delta W| with the branch's other norms of order one: L blocks add to a change of order one.
+    target = CONSTANT / _DEPTH if role.startswith("hidden") else CONSTANT
+    return target / (multiplier * direction)
 
 
 def _entry_scale(role: str) -> Scaling:
@@ -100,11 +102,6 @@ def _multiplier(role: str, block_depth: int) -> Scaling:
         return CONSTANT / _norm(weights)
     budget = _DEPTH ** -(_HALF if block_depth == 1 else Fraction(1))
     return budget / _norm("hidden") ** block_depth
-
-
-def _update_target(role: str) -> Scaling:
-    """alpha |Delta W| with the branch's other norms of order one: L blocks add to a change of order one."""
-    return CONSTANT / _DEPTH if role.startswith("hidden") else CONSTANT
 
 
 def _gradient_norm(role: str, block_depth: int) -> Scaling:
@@ -133,7 +130,7 @@ def _direction_norm(optimizer: str, role: str, block_depth: int) -> Scaling:
 
 
 def _epsilon(optimizer: str, role: str, hyperparameter: str, block_depth: int) -> Scaling:
-    """As large as what it is added to (or, for sophia, what it must not exceed)."""
+    """An epsilon is as large as what it is added to (or, for sophia, what it must not exceed)."""
     if hyperparameter != f"{optimizer}_epsilon":
         raise ValueError(f"hyperparameter {hyperparameter!r} is no hyperparameter of {optimizer!r}")
     norm, (fan_in, fan_out) = _gradient_norm(role, block_depth), _FANS[role]

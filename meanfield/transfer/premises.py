@@ -18,9 +18,8 @@ from meanfield.nets.net import Unit
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.laws import ROUNDING
 from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
-from meanfield.theory.mean_field.fluctuations import thin_input_warning
 from meanfield.theory.mean_field.output_term import output_term_refusal
-from meanfield.theory.mean_field.whole_update import LARGEST_LOG
+from meanfield.theory.mean_field.whole_update import LARGEST_LOG, thin_input_warning
 from meanfield.theory.transformers.terms import many_outputs_warning
 from meanfield.transfer.rules import CarriedNet, log_channel_correction, log_output_correction
 

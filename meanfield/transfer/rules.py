@@ -20,10 +20,10 @@ from meanfield.nets.layered import MLP, Sequential
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.residual import Residual
 from meanfield.nets.transformer import TokenStream
+from meanfield.quantities.registry import log_mean
 from meanfield.simulation.kernels.gram_process import has_gram_process
 from meanfield.theory.laws import log_path_sum_scale
 from meanfield.theory.learning_rate import POWER, law_over_depth, learning_rate_exponent, log_scale
-from meanfield.theory.level import log_mean
 from meanfield.theory.loops import time_refusal
 from meanfield.theory.mean_field.label_term import label_term_refusal
 from meanfield.theory.mean_field.output_term import output_term_refusal

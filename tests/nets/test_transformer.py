@@ -1,12 +1,14 @@
 """The spec of a Transformer: shapes, variances and order of its weights, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.maps import Attention, Normalisation
+from meanfield.nets.maps import Attention, Normalisation, Pointwise
+from meanfield.nets.transformer import TokenBranch
 
 
 def _net(**options):
@@ -156,6 +158,34 @@ def test_what_serves_no_tokens_says_so():
 def test_what_has_no_mean_field_says_why(options, message):
     with pytest.raises(ValueError, match=message):
         mf.predict(_net(**options), level="mean_field")
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "post"}, {"normalisation": "none"}, {"scaling": "rezero"}])
+def test_a_block_is_read_as_it_was_written(options):
+    """Part by part, and with the channels between the inner map and the last weight."""
+    net = _net(ffn=3, activation="swiglu", **options)
+    for unit, branch in zip(net.block, net.branches, strict=True):
+        before, gain = [branch.before] * (branch.before is not None), [branch.gain] * (branch.gain is not None)
+        assert unit.branch == (*before, branch.first, branch.inner, branch.last, *gain)
+        assert unit.after == (branch.after,) * (branch.after is not None)
+        assert branch.multiplier == unit.multiplier
+    assert net.attention == net.branches[0].inner == Attention(2)
+    assert [branch.channels for branch in net.branches] == [8, 24]
+    assert [branch.gain_below for branch in net.branches] == pytest.approx([1, 1])
+    assert net.is_pre_norm == (not options or "scaling" in options)
+
+
+def test_a_block_of_another_form_is_no_block_of_theory():
+    class Doubled(mf.Transformer):
+        @property
+        def block(self):
+            return tuple(replace(unit, branch=(*unit.branch, Pointwise("tanh"))) for unit in super().block)
+
+    net = Doubled(depth=2, width=8, heads=2, tokens=3)
+    with pytest.raises(ValueError, match="made of Normalisation, Linear, Attention, Linear, Pointwise; theory reads"):
+        TokenBranch.of(net.block[0])
+    with pytest.raises(ValueError, match="theory reads blocks of"):
+        mf.predict(net, level="mean_field")
 
 
 @pytest.mark.parametrize("other", [{"tied": True}, {"rotary": True}])

@@ -11,7 +11,6 @@ from meanfield.nets import net as any_net
 from meanfield.theory import learning_rate, loops
 from meanfield.theory.mean_field import layers
 from meanfield.transfer import rules
-from meanfield.transfer import rules as corrections
 
 DEEP = 10**6
 
@@ -52,9 +51,9 @@ def test_other_nets_are_walked_whatever_their_depth(net, monkeypatch):
 
 def test_a_rate_is_carried_to_many_layers_without_meeting_them(monkeypatch):
     """Rules that walk say that they do not; the share of outputs is that of few layers."""
-    monkeypatch.setattr(corrections, "DEEPEST_SHARE", 50)
-    met = counted(monkeypatch, corrections, "mean_field_terms"), counted(monkeypatch, layers, "plain_terms")
-    corrections.log_means.cache_clear()
+    monkeypatch.setattr(rules, "DEEPEST_SHARE", 50)
+    met = counted(monkeypatch, rules, "mean_field_terms"), counted(monkeypatch, layers, "plain_terms")
+    rules.log_means.cache_clear()
     depth, width = 2 * rules.DEEPEST_FOLLOWED, 10**8
     carried = mf.explain_transfer(0.1, mf.MLP(depth=4, width=width), mf.MLP(depth=depth, width=width))
     assert all(met)
@@ -65,13 +64,13 @@ def test_a_rate_is_carried_to_many_layers_without_meeting_them(monkeypatch):
 
 
 def test_the_output_share_of_deep_nets_is_that_of_shallower_ones():
-    shares = [np.diff(corrections.log_means(mf.MLP(depth=depth, width=10**6)))[0] for depth in (150, 300)]
+    shares = [np.diff(rules.log_means(mf.MLP(depth=depth, width=10**6)))[0] for depth in (150, 300)]
     np.testing.assert_allclose(*shares, atol=0.02)
 
 
 def test_many_layers_at_few_units_are_no_overflow(monkeypatch):
     """What is said of the mean is bounded by what a float holds."""
-    monkeypatch.setattr(corrections, "DEEPEST_SHARE", 50)
+    monkeypatch.setattr(rules, "DEEPEST_SHARE", 50)
     with pytest.warns(mf.PremiseWarning) as said:
         mf.transfer_learning_rate(0.1, mf.MLP(depth=4, width=8), mf.MLP(depth=10**4, width=8), rule="finite_depth")
     assert "the mean label term is about 1e+304 times" in str(said[0].message)

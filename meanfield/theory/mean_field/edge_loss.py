@@ -110,7 +110,7 @@ def _overlap_energies(net: Sequential) -> Iterator[float]:
 
 
 def _local_exponents(energy: Array) -> tuple[Array, Array]:
-    """Between one layer and the next: mean of ln l, and d ln F / d ln l."""
+    """The local exponents between one layer and the next: the mean of ln l, and d ln F / d ln l."""
     log_layer = np.log(np.arange(1, len(energy) + 1))
     return (log_layer[1:] + log_layer[:-1]) / 2, np.diff(np.log(energy)) / np.diff(log_layer)
 

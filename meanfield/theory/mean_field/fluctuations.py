@@ -20,13 +20,11 @@ import numpy as np
 
 from meanfield.common.validation import Array, takes
 from meanfield.nets.layered import Sequential
-from meanfield.theory.mean_field.layers import forward_moments, white_input
+from meanfield.theory.mean_field.layers import forward_moments
 from meanfield.theory.two_points import Transport
 
 # Relative kick for second differences: their error is its square.
 KICK = 1e-3
-# The relative excess of the first Gram matrix from which on a thin input is worth a warning.
-NOTABLE_EXCESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -116,22 +114,3 @@ def layer_excesses(net: Sequential, transport: Transport, product: Array) -> Ite
     moments = forward_moments(net, transport, product)
     for channels, (_, covariance) in zip(net.channels_by_layer[1:], moments, strict=True):
         yield gram_excess(net, transport, covariance, channels)
-
-
-@takes(Sequential)
-def thin_input_warning(net: Sequential) -> str:
-    """What to say of drawn inputs with so few channels that layer 1 is far from the mean field at any width; or "".
-
-    One number per sample of a fully-connected net with one input is fixed: there is nothing to say.
-    """
-    channels, hidden = net.channels_by_layer[:2]
-    if channels >= hidden or (net.input_law == "normalised" and net.inputs == 1):
-        return ""
-    excess = gram_excess(net, *white_input(net), channels)
-    if excess <= NOTABLE_EXCESS:
-        return ""
-    return (
-        f"inputs are drawn with {channels} channels alone, so the squared Gram matrix of layer 1 exceeds the mean "
-        f"field's by {excess:.0%} on average, at any width, and label terms and overlap energies exceed theirs, too; "
-        "give the inputs themselves (inputs=), which the mean field takes as they are"
-    )

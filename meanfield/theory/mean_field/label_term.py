@@ -33,7 +33,6 @@ from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import Activation
 from meanfield.nets.layered import Sequential
-from meanfield.theory.mean_field.drives import LayerAverages
 from meanfield.theory.mean_field.layers import input_products
 from meanfield.theory.two_points import EveryPair, Exchangeable, Points
 
@@ -80,8 +79,7 @@ def label_term_refusal(net: Sequential, inputs: ArrayLike | None = None, correla
             "pooled or correlated labels join what several sites or samples did, which is predicted for plain nets; "
             f"{given}, whose gates remember: {take}"
         )
-    alike = inputs is None and net.padding == "circular" and not correlation
-    if net.sigma.triple is None and not alike:
+    if net.sigma.triple is None and not all_alike(net, inputs, correlation):
         return (
             "pooled or correlated labels take averages over three gates, which are known for 'relu' and 'linear', and "
             "for other activations where all sites are alike (circular padding, the net's own inputs, independent "
@@ -90,8 +88,27 @@ def label_term_refusal(net: Sequential, inputs: ArrayLike | None = None, correla
     return ""
 
 
+def all_alike(net: Sequential, inputs: ArrayLike | None, correlation: float) -> bool:
+    """Whether all points of the batch are alike, and those of two samples independent."""
+    return inputs is None and net.padding == "circular" and not correlation
+
+
 # Square arrays over pairs of points that are held at once, beside these for every layer.
 WORKING_ARRAYS, ARRAYS_PER_LAYER = 24, 5
+
+
+@dataclass(frozen=True)
+class LayerAverages:
+    """One layer's covariance c, g = E[s' s'] and xx = E[s s], over pairs of points."""
+
+    covariance: Array
+    gate: Array
+    product: Array
+
+    @classmethod
+    def at(cls, net: Sequential, points: Points, covariance: Array) -> LayerAverages:
+        sigma, ends = net.sigma, points.variances(covariance)
+        return cls(covariance, sigma.gate_product(*ends, covariance), sigma.product(*ends, covariance))
 
 
 class LayerKernel(NamedTuple):
@@ -106,18 +123,17 @@ def batch_points(net: Sequential, inputs: ArrayLike | None, correlation: float =
 
     Inputs that are drawn have this ``correlation`` between samples.
     """
-    _, product = input_products(net, inputs, correlation)
-    if inputs is None and net.padding == "circular":
+    points, product = input_products(net, inputs, correlation)
+    if not isinstance(points, EveryPair):
         return Exchangeable(net.inputs, net.sites), _four_numbers(product)
-    count = net.inputs * net.sites
-    needed = (net.depth * ARRAYS_PER_LAYER + WORKING_ARRAYS) * NUMBER_BYTES * count**2
+    needed = (net.depth * ARRAYS_PER_LAYER + WORKING_ARRAYS) * NUMBER_BYTES * product.size
     require_bytes(needed, "label and output term over all pairs of sites", "grid, samples or depth")
-    odd = all(taps % 2 for taps in net.kernel)
-    return EveryPair(net, inputs is None and odd), product.reshape(count, count)
+    return points, product
 
 
 def _four_numbers(product: Array) -> Array:
-    """Those of `Exchangeable` from numbers by displacement; where a batch has no such pairs, those of other ones."""
+    """The four numbers of `Exchangeable` from numbers by displacement; where a batch has no such pairs, those of other
+    ones."""
     samples, sites = product.shape
     if samples == 1:
         other = product[0, -1] if sites > 1 else 0.0
@@ -213,7 +229,7 @@ class AlikeGates:
 
     @classmethod
     def at(cls, sigma: Activation, covariance: Array) -> AlikeGates:
-        """At the covariance of a point with itself and with any other one, the second number."""
+        """The gates at the covariance of a point with itself and with any other one, the second number."""
         own, other = covariance[:2]
         nodes, weights = gaussian_nodes(float(own))
         z = np.sqrt(other) * nodes[:, None] + np.sqrt(max(own - other, 0.0)) * nodes

@@ -46,13 +46,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layered import INPUT_LAYOUT, Layer, Sequential, joins
-from meanfield.theory.two_points import Displacements, SitePairs, Transport
+from meanfield.theory.two_points import Displacements, EveryPair, Transport
 
 
 @takes(Sequential)
@@ -69,7 +70,7 @@ def mean_field_profiles(
     transport, product = input_products(net, inputs, correlation)
     terms = (stream_terms if net.has_skips else plain_terms)(net, transport, product)
     walked = progress(islice(terms, last), net.depth if last is None else last, "layer")
-    by_unit = [(transport.mean(pairs.overlap), transport.by_site(pairs.label)) for pairs in walked]
+    by_unit = [(transport.mean(pairs.overlap), transport.mean_by_site(pairs.label)) for pairs in walked]
     overlap, label = map(np.array, zip(*by_unit, strict=True))
     channels = np.array(net.channels_by_layer)[[*net.unit_ends[:last]]]
     places, outputs = net.inputs * net.sites, net.output_units * net.inputs
@@ -153,7 +154,8 @@ def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
     """The average of sigma(x) sigma(x') over the channels of a given batch (B, C_0, *grid)."""
     samples, channels = inputs.shape[:2]
     values = net.sigma.function(inputs).reshape(samples, channels, net.sites)
-    return SitePairs(net), np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
+    product = np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
+    return EveryPair(net), product.reshape(samples * net.sites, -1)
 
 
 def white_product(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
@@ -170,8 +172,8 @@ def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, A
         covariance[:, 0] = np.array([1.0, correlation])[: len(covariance)] * variance
         return Displacements(net), covariance
     samples = (1 - correlation) * np.eye(net.inputs) + correlation
-    pairs = np.kron(samples, np.eye(net.sites)).reshape((net.inputs, net.sites) * 2)
-    return SitePairs(net), np.asarray(variance * pairs, dtype=float)
+    mirrored = all(taps % 2 for taps in net.kernel)
+    return EveryPair(net, mirrored), np.asarray(variance * np.kron(samples, np.eye(net.sites)), dtype=float)
 
 
 def input_variance(net: Sequential) -> float:
@@ -181,7 +183,6 @@ def input_variance(net: Sequential) -> float:
         return 1.0
     if sigma.homogeneous:
         return 1.0 / net.variance_factor
-    from scipy.optimize import brentq  # a tenth of a second of import, for smooth gates alone
 
     def lack(variance: float) -> float:
         return mean_square(sigma.function, variance) - net.input_energy
@@ -203,7 +204,7 @@ class LayerMoments:
 
 
 class UnitTerms(NamedTuple):
-    """Per pair of sites, of one depth unit: F, and the label term's summand for labels of variance 1."""
+    """The terms of one depth unit by pair of sites: F, and the label term's summand for labels of variance 1."""
 
     overlap: Array
     label: Array
@@ -271,7 +272,7 @@ def plain_terms(net: Sequential, transport: Transport, input_product: Array) -> 
     layers = layer_moments(net, transport, input_product)
     for channels, weight, moments in zip(net.channels_by_layer[1:], weights, layers, strict=True):
         pairs = moments.overlap(channels)
-        yield UnitTerms(pairs, weight * pairs)
+        yield UnitTerms(pairs, transport.at_second(weight) * pairs)
 
 
 def gate_energies(net: Sequential, transport: Transport, input_product: Array) -> list[Array]:
@@ -285,14 +286,13 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
     energies = []
     moments = forward_moments(net, transport, input_product)
     for _, covariance in progress(moments, len(net.layers), "layer"):
-        _, there = transport.variances(covariance)
-        variance = there.reshape(there.shape[-2:])
+        variance = transport.own(covariance)
         energies.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
     return energies
 
 
 def label_weights(net: Sequential, gates: list[Array], errors: Array | float = 1.0) -> list[Array]:
-    """Per layer 1 .. N, the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
+    """For layers 1 .. N the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
     Only for a convolutional readout, where labels at different sites are independent and the matrix stays
     diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus w_m
@@ -326,7 +326,7 @@ def label_weight_above(net: Sequential, place: int, above: Array | None, errors:
 
 @dataclass(frozen=True)
 class _State:
-    """At the end of one depth unit: c, K and A, R_mean, and R_j of the gates ahead, (gates, *pairs)."""
+    """The state at the end of one depth unit: c, K and A, R_mean, and R_j of the gates ahead, (gates, *pairs)."""
 
     moments: LayerMoments
     mean: Array
@@ -345,7 +345,8 @@ def stream_terms(net: Sequential, transport: Transport, input_product: Array) ->
         fresh = state.moments.overlap(channels)
         to_first = transport.transpose(state.mean)
         remembered = (through_gates[len(through_gates) - len(state.ahead) :] * state.ahead).sum(axis=0) / channels
-        yield UnitTerms(fresh + state.mean + to_first, weights[top - 1] * (fresh + to_first) + remembered)
+        label = transport.at_second(weights[top - 1]) * (fresh + to_first) + remembered
+        yield UnitTerms(fresh + state.mean + to_first, label)
 
 
 class _Stream:
@@ -379,7 +380,8 @@ class _Stream:
         for gate in self.gates:
             above = weights[gate] * channels[gate + 1] if gate < len(weights) else None
             arriving.append(label_weight_above(self._net, gate, above) / self._net.sigma.gain)
-        return np.stack([np.broadcast_to(weight, self.start.mean.shape) for weight in arriving])
+        at_second = map(self._transport.at_second, arriving)
+        return np.stack([np.broadcast_to(weight, self.start.mean.shape) for weight in at_second])
 
     def past_unit(self, bottom: int, top: int, state: _State) -> _State:
         """The state above the layers ``bottom`` + 1 .. ``top``: a block, if the last of them adds the stream again."""

@@ -30,7 +30,8 @@ FOLLOWED = ("relu", "linear")
 
 @dataclass(frozen=True)
 class MeanOverlap:
-    """By depth unit, NaN below the upper direction's: E T, epsilon = E T~ - q E T, and the scale that both have.
+    """The mean overlap by depth unit, NaN below the upper direction's: E T, epsilon = E T~ - q E T, and the scale that
+    both have.
 
     ``scale`` is the overlap of the two directions were they one, with the growth by gates that average to q; epsilon is
     of order scale / n. ``on_one_unit``: E T is the scale, at leading order, and epsilon is not computed (NaN).
@@ -67,7 +68,7 @@ def mean_overlap(net: Sequential, pair: DirectionPair) -> MeanOverlap:
 
 
 def growth_since_birth(net: Sequential, pair: DirectionPair, gate_average: float = 1.0) -> Array:
-    """By depth unit, NaN below the pair's upper direction: the factor r that the mean overlap has grown by (eq. 35).
+    """The factor r that the mean overlap has grown by (eq. 35), by depth unit; NaN below the pair's upper direction.
 
     ``gate_average`` is the mean of a squared gate over q: 1 as the paper has it, 1/q if gates were always open.
     """
@@ -75,7 +76,7 @@ def growth_since_birth(net: Sequential, pair: DirectionPair, gate_average: float
 
 
 def growth_bound(net: Sequential, pair: DirectionPair) -> Array:
-    """By depth unit, NaN below the pair's upper direction: e^(c q blocks / K), which bounds r (appendix C.1)."""
+    """The bound e^(c q blocks / K) on r (appendix C.1), by depth unit; NaN below the pair's upper direction."""
     return _grown(net, pair, lambda share: share.kept * share.carried)
 
 

@@ -1,4 +1,5 @@
-"""Label term, output term and the whole update S = A + B at leading order in 1/channels, in logarithms."""
+"""Label term, output term and the whole update S = A + B at leading order in 1/channels, in logarithms; and what to say
+where the channels of a net, or of its input, are too few for it."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from scipy.special import logsumexp
 
 from meanfield.common.validation import Array, takes
 from meanfield.nets.layered import Sequential
+from meanfield.quantities.registry import log_mean, with_logarithms
 from meanfield.theory.exact import exact_terms
-from meanfield.theory.level import log_mean, with_logarithms
+from meanfield.theory.mean_field.fluctuations import gram_excess
 from meanfield.theory.mean_field.label_term import label_profiles, label_term_refusal
-from meanfield.theory.mean_field.layers import log_profiles, powers_of_variance
+from meanfield.theory.mean_field.layers import log_profiles, powers_of_variance, white_input
 from meanfield.theory.mean_field.output_term import output_profiles, output_term_refusal
 
 Profiles = Callable[[Sequential, Array | None], Array]
@@ -24,6 +26,8 @@ Profiles = Callable[[Sequential, Array | None], Array]
 NOTABLE_FACTOR = 1.1
 # What gates above a layer add to log B_l under a pooled readout, by layer of the net and over channels.
 GATES_ABOVE = 2.0
+# The relative excess of the first Gram matrix from which on a thin input is worth a warning.
+NOTABLE_EXCESS = 0.1
 # The largest logarithm of a factor that is printed.
 LARGEST_LOG = 700.0
 
@@ -139,7 +143,7 @@ def finite_channels_note(net: Sequential) -> str:
 
 
 def finite_channels_warning(net: Sequential, terms: LogTerms) -> str:
-    """What to say of a learning-rate scale that is off by more than `NOTABLE` at this net's channels; or ""."""
+    """What to say of a learning-rate scale that is off by more than `NOTABLE_FACTOR` at this net's channels; or ""."""
     if terms.both is None and terms.label is not None:
         return _pooled_warning(net)
     error = log_channel_error(net, terms)
@@ -154,7 +158,7 @@ def finite_channels_warning(net: Sequential, terms: LogTerms) -> str:
 
 
 def _pooled_warning(net: Sequential) -> str:
-    """The same of the label term's scale, where the whole update has no theory."""
+    """What to say of the label term's scale in the same way, where the whole update has no theory."""
     error = 0.5 * pooled_excess(net)
     if error <= log(NOTABLE_FACTOR):
         return ""
@@ -163,4 +167,23 @@ def _pooled_warning(net: Sequential) -> str:
         f"what the gates above a layer do: at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its "
         f"learning-rate scale is up to about {exp(min(error, LARGEST_LOG)):.2g} times that of the net itself; "
         "`simulate` has that of drawn nets"
+    )
+
+
+@takes(Sequential)
+def thin_input_warning(net: Sequential) -> str:
+    """What to say of drawn inputs with so few channels that layer 1 is far from the mean field at any width; or "".
+
+    One number per sample of a fully-connected net with one input is fixed: there is nothing to say.
+    """
+    channels, hidden = net.channels_by_layer[:2]
+    if channels >= hidden or (net.input_law == "normalised" and net.inputs == 1):
+        return ""
+    excess = gram_excess(net, *white_input(net), channels)
+    if excess <= NOTABLE_EXCESS:
+        return ""
+    return (
+        f"inputs are drawn with {channels} channels alone, so the squared Gram matrix of layer 1 exceeds the mean "
+        f"field's by {excess:.0%} on average, at any width, and label terms and overlap energies exceed theirs, too; "
+        "give the inputs themselves (inputs=), which the mean field takes as they are"
     )

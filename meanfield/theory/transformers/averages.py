@@ -161,7 +161,7 @@ def _four_positive(angle: Array) -> Array:
 def _by_quadrature(
     kind: Callable[[Activation, float, float], Array], sigma: Activation, variance: float, angle: Array
 ) -> Array:
-    """Rows as of `_linear`, for analytic sigma: one angle after the other."""
+    """The rows of `_linear_units`, for analytic sigma: one angle after the other."""
     return np.stack([kind(sigma, variance, float(turn)) for turn in angle], axis=1)
 
 
@@ -314,7 +314,7 @@ class _RowSums:
         return total
 
     def products(self, first: int, second: int, third: int, fourth: int) -> list[float]:
-        """Of rows 1 .. 4: the four products and the chain."""
+        """The four products and the chain of rows 1 .. 4."""
         agree, respond = (first, third), (second, fourth)
         values = [
             self.dot(*agree) * self.dot(*respond),

@@ -16,16 +16,15 @@ Source: docs/theory.md section 19.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from meanfield.common.machine import progress
 from meanfield.common.validation import Array
-from meanfield.nets.maps import Attention, Linear, Map, Normalisation, Pooling
+from meanfield.nets.maps import Normalisation
 from meanfield.nets.net import Unit
-from meanfield.nets.transformer import TokenStream
+from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import Kinds, count, mean_and_deviation, total
 from meanfield.theory.tangent_kernels import Trail, trails
 from meanfield.theory.transformers.inner_maps import InnerMap, inner_map
@@ -36,7 +35,7 @@ MOST_PAIRED = 143
 
 @dataclass(frozen=True)
 class PairTerms:
-    """By layer: covariance of the stream (2 D, B, T, B, T), and label and output term (2 D,)."""
+    """The terms by layer: covariance of the stream (2 D, B, T, B, T), and label and output term (2 D,)."""
 
     covariance: Array
     label_term: Array
@@ -64,8 +63,7 @@ def pair_terms(net: TokenStream, inputs: Array | None) -> PairTerms:
 
 def follows_features(net: TokenStream) -> bool:
     """Whether outputs are followed along the features that drive them, or are taken to be few."""
-    attention = next(part for part in net.block[0].branch if isinstance(part, Attention))
-    return attention.scale == "inverse"
+    return net.attention.scale == "inverse"
 
 
 def _top_errors(net: TokenStream, readout: Trail) -> GaussianErrors:
@@ -76,9 +74,9 @@ def _top_errors(net: TokenStream, readout: Trail) -> GaussianErrors:
     """
     unit = net.readout_unit
     assert unit is not None
-    pooling = next(part for part in unit.branch if isinstance(part, Pooling))
+    assert net.pooling is not None
     weight = unit.branch[-1].weights[0]
-    tokens = np.full(net.tokens, 1 / net.tokens) if pooling.kind == "mean" else np.eye(net.tokens)[-1]
+    tokens = np.full(net.tokens, 1 / net.tokens) if net.pooling.kind == "mean" else np.eye(net.tokens)[-1]
     taken = np.outer(tokens, tokens)
     targets = np.stack([np.eye(net.inputs), over_points(readout.after[-1], "covariance")])
     noise = weight.variance / (weight.shape[0] * net.inputs**2) * np.kron(targets, taken)
@@ -86,8 +84,8 @@ def _top_errors(net: TokenStream, readout: Trail) -> GaussianErrors:
     if follows_features(net):
         features[1] = weight.variance / net.inputs * np.kron(np.eye(net.inputs), taken)
     errors = GaussianErrors(np.asarray(noise), features)
-    norm = division([part for part in unit.branch if isinstance(part, Normalisation)], readout.branch[0])
-    return norm.errors_below(errors)[0] if norm else errors
+    start = unit.branch[0]
+    return division(start, readout.branch[0]).errors_below(errors)[0] if isinstance(start, Normalisation) else errors
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class Division:
         return self.products * self.covariance
 
     def errors_below(self, errors: GaussianErrors) -> tuple[GaussianErrors, Array]:
-        """Those before it, and the parts along the values (..., N), that were taken out."""
+        """The errors before it, and the parts along the values (..., N), that were taken out."""
         taken = np.einsum("...pp->...p", errors.features @ self.covariance)
         features = (errors.features - _diagonal(taken)) / self.products
         return GaussianErrors(errors.noise / self.products, features), taken
@@ -235,26 +233,22 @@ class PairUnit:
 
 def pair_unit(unit: Unit, trail: Trail, width: int) -> PairUnit:
     """The unit of a net of this width, from what stands below and behind its maps."""
-    parts = [place for place, part in enumerate(unit.branch) if not isinstance(part, Normalisation)]
-    first, inner, last = [unit.branch[place] for place in parts]
-    assert isinstance(first, Linear)
-    assert isinstance(last, Linear)
-    # Of values, where queries and keys stand beside them.
-    below, above = (matrix.weights[-1].variance * matrix.weights[-1].fan_in for matrix in (first, last))
-    ratio = last.weights[0].fan_in / width
-    before, after = division(unit.branch[: parts[0]], trail.branch[0]), division(unit.after, trail.after[0])
-    branch = unit.multiplier**2 * over_points(trail.branch[-1], "covariance")
+    branch = TokenBranch.of(unit)
+    ratio = branch.channels / width
+    before = None if branch.before is None else division(branch.before, trail.branch[0])
+    after = None if branch.after is None else division(branch.after, trail.after[0])
+    added = branch.multiplier**2 * over_points(trail.branch[-1], "covariance")
     if before:
         covariance = before.undivided
-        joined = covariance + branch
+        joined = covariance + added
     else:
         assert after
         joined = after.undivided
-        covariance = joined - branch
+        covariance = joined - added
     return PairUnit(
-        inner_map(inner, trail.branch[parts[1]]),
-        below * ratio,
-        unit.multiplier**2 * above,
+        inner_map(branch.inner, trail.branch[2 if before else 1]),
+        branch.gain_below * ratio,
+        branch.multiplier**2 * branch.gain_above,
         ratio,
         before,
         after,
@@ -265,17 +259,14 @@ def pair_unit(unit: Unit, trail: Trail, width: int) -> PairUnit:
     )
 
 
-def division(normalisations: Sequence[Map], below: Kinds) -> Division | None:
-    """The one that stands there, if any."""
-    for normalisation in normalisations:
-        assert isinstance(normalisation, Normalisation)
-        mean, deviation = (part.ravel() for part in mean_and_deviation(normalisation, below))
-        own = (total(below, "mean") / count(below)).ravel()
-        pairs = over_points(below, "covariance")
-        shifts = np.outer(own, mean)
-        centred = pairs - shifts - shifts.T + np.outer(mean, mean)
-        return Division(deviation, centred / np.outer(deviation, deviation))
-    return None
+def division(normalisation: Normalisation, below: Kinds) -> Division:
+    """What a normalisation does to values of these kinds."""
+    mean, deviation = (part.ravel() for part in mean_and_deviation(normalisation, below))
+    own = (total(below, "mean") / count(below)).ravel()
+    pairs = over_points(below, "covariance")
+    shifts = np.outer(own, mean)
+    centred = pairs - shifts - shifts.T + np.outer(mean, mean)
+    return Division(deviation, centred / np.outer(deviation, deviation))
 
 
 def over_points(kinds: Kinds, name: str) -> Array:

@@ -24,7 +24,7 @@ from meanfield.common.gaussian_averages import even_normals
 from meanfield.common.machine import progress
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Attention, Gate, Map, Pointwise
+from meanfield.nets.maps import Attention, Gate, Pointwise
 from meanfield.theory.maps import (
     POINTS,
     TOGETHER,
@@ -55,7 +55,7 @@ class InnerMap(ABC):
         """E T T' and E T x' above it."""
 
 
-def inner_map(part: Map, below: Kinds) -> InnerMap:
+def inner_map(part: Attention | Pointwise | Gate, below: Kinds) -> InnerMap:
     """That of a branch, from the channels below it, which are alike; attention at scale "inverse" sees values alone."""
     covariance, kernel = below[-1].covariance, below[-1].kernel
     shape, points = covariance.shape, below[0].mean.size
@@ -64,7 +64,6 @@ def inner_map(part: Map, below: Kinds) -> InnerMap:
         if part.scale == "inverse":
             return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(part, shape[1]))), *pairs)
         return SoftmaxAttention(part, *pairs, shape, count(below) // 3 // part.heads)
-    assert isinstance(part, Pointwise | Gate)
     sigma = activation_named(part.activation)
     return GatedUnits(sigma, *pairs) if isinstance(part, Gate) else HiddenUnits(sigma, *pairs)
 
@@ -258,7 +257,7 @@ class SoftmaxAttention(InnerMap):
         return kernel
 
     def _shares(self, others: int = 0, points: int = POINTS) -> Iterator[tuple[Array, Array]]:
-        """Of `_replicates` of so many points."""
+        """Yield the shares of `_replicates` of so many points."""
         for replicate in range(_replicates(points)):
             covariance = self.covariance
             yield from drawn_shares(self.attention, covariance, covariance, self.shape, others, points, replicate)

@@ -15,9 +15,8 @@ from itertools import islice
 import numpy as np
 
 from meanfield.common.validation import Array
-from meanfield.nets.maps import Attention, Gain, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
-from meanfield.nets.net import Unit
-from meanfield.nets.transformer import TokenStream
+from meanfield.nets.maps import Attention, Pointwise, Weight
+from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import require_room
 from meanfield.theory.tangent_kernels import value_kernels
 from meanfield.theory.token_scan import between_samples, labels_down, scan
@@ -41,7 +40,7 @@ FEW = 0.5
 
 @dataclass(frozen=True)
 class TokenTerms:
-    """By layer, (2 D,): variance of a token and correlation of two; terms, None where ``left_out`` says why."""
+    """By layer, (2 D,), a token's variance, the correlation of two, and terms, None where ``left_out`` says why."""
 
     variance: Array
     correlation: Array
@@ -146,7 +145,7 @@ def refusal(net: TokenStream) -> str:
             f"the net has {net.inputs} samples, whose hidden units meet at two angles, and averages over four gates at "
             "two angles are known for 'relu' and 'linear'; take one of these, or inputs=1"
         )
-    if _attention(net).causal:
+    if net.attention.causal:
         return "under a causal mask tokens differ by their place, and the recursion needs tokens that are exchangeable"
     return ""
 
@@ -155,7 +154,7 @@ def refusal_of_all_roads(net: TokenStream) -> str:
     """Why neither the recursion nor `given_statistics` serves a net; empty if one of them does."""
     if why := refusal_of_parts(net):
         return why
-    attention = _attention(net)
+    attention = net.attention
     if net.is_tied:
         return "blocks share weights (tied=True), whose changes correlate across blocks; take tied=False"
     if attention.rotary and attention.scale == "inverse_sqrt":
@@ -175,18 +174,21 @@ def refusal_of_all_roads(net: TokenStream) -> str:
 
 def refusal_of_parts(net: TokenStream) -> str:
     """Why a net has a part that no covariance goes through, tied or not; empty if it has none."""
-    first = net.block[0]
-    if any(isinstance(part, Gain) for part in first.branch):
+    try:
+        first = net.branches[0]
+    except ValueError as why:
+        return str(why)
+    if first.gain is not None:
         return (
             "every branch is multiplied by a gain that starts at 0 (scaling='rezero'), so that the first step moves "
             "these numbers alone; take another scaling, or simulate the net"
         )
-    if not any(isinstance(part, Normalisation) for part in first.maps):
+    if first.before is None and first.after is None:
         return (
             "tokens are not normalised, and grow from branch to branch, where averages over gates and logits are made "
             "for tokens of variance 1; take normalisation='layer' or 'rms', or simulate the net"
         )
-    if _attention(net).scale == "inverse_sqrt" and len({weight.variance for weight in _stack(net)}) > 1:
+    if net.attention.scale == "inverse_sqrt" and len({weight.variance for weight in first.first.weights}) > 1:
         return (
             "queries, keys and values have variances of their own, and averages over random logits are made for one; "
             "take attention_scale='inverse', whose logits vanish, or another scaling"
@@ -199,21 +201,11 @@ def refusal_of_parts(net: TokenStream) -> str:
     return ""
 
 
-def _attention(net: TokenStream) -> Attention:
-    return next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
-
-
-def _stack(net: TokenStream) -> tuple[Weight, ...]:
-    """Weights of queries, keys and values, side by side."""
-    return next(part for part in net.block[0].branch if isinstance(part, Linear)).weights
-
-
 def stream_moments(net: TokenStream) -> StreamMoments:
     """The moments of a net of white tokens that has no `refusal`, in O(depth)."""
     tokens, width, units = net.tokens, net.first_channels, len(net.block) * net.depth
-    readings = [_reading(unit, width, tokens) for unit in net.block]
-    first = net.block[0]
-    normalised = np.array([isinstance(first.branch[0], Normalisation), bool(first.after)])
+    readings = [_reading(branch, width, tokens) for branch in net.branches]
+    normalised = np.array([net.is_pre_norm, net.branches[0].after is not None])
     shares = np.array([averages_over_two(tokens, side) for side in (0, 1)])
     block = np.array([reading.constants for reading in readings])
     attends = np.array([reading.attends for reading in readings])
@@ -221,7 +213,8 @@ def stream_moments(net: TokenStream) -> StreamMoments:
     covariances, kernels, energies, passings, divisors = scan(
         units, attends, tables, hidden, block, normalised, shares, tokens
     )
-    top = _top(net) / (covariances[-1, 0] if normalised[0] else 1.0)
+    weight, taken = _readout(net)
+    top = weight.variance / weight.shape[0] * taken / (covariances[-1, 0] if normalised[0] else 1.0)
     labels = labels_down(top, passings, divisors, block[:, 0] * block[:, 1] * block[:, 3] ** 2)
     samples, others = net.inputs, np.zeros((units, 2))
     if samples > 1:
@@ -240,7 +233,7 @@ def stream_moments(net: TokenStream) -> StreamMoments:
 
 def _hidden_gates(net: TokenStream) -> str:
     """The activation of the feed-forward net, if it is "relu" or "linear"."""
-    hidden = [part.activation for unit in net.block for part in unit.branch if isinstance(part, Pointwise)]
+    hidden = [branch.inner.activation for branch in net.branches if isinstance(branch.inner, Pointwise)]
     return next((name for name in hidden if name in ("relu", "linear")), "")
 
 
@@ -251,7 +244,7 @@ def given_statistics(net: TokenStream, inputs: Array | None) -> tuple[Array, Arr
         ValueError: a map through which covariances do not close, tied weights, or more tokens than softmax averages
             are made for.
     """
-    if _attention(net).scale == "inverse_sqrt":
+    if net.attention.scale == "inverse_sqrt":
         require_room(net.inputs * net.tokens)
     values = islice(value_kernels(net, inputs), len(net.units))
     variances, correlations = zip(*(pair_statistics(value.covariance) for value in values), strict=True)
@@ -278,44 +271,26 @@ class _Reading:
     constants: tuple[float, float, float, float]
 
 
-def _reading(unit: Unit, width: int, tokens: int) -> _Reading:
-    """A branch [normalisation,] linear, attention or activation, linear."""
-    first, inner, last = [part for part in unit.branch if not isinstance(part, Normalisation)]
-    assert isinstance(first, Linear)
-    assert isinstance(last, Linear)
-    below, above = matrix_gain(first), matrix_gain(last)
-    units = last.weights[0].fan_in
-    constants = (below, above, units / width, unit.multiplier)
+def _reading(branch: TokenBranch, width: int, tokens: int) -> _Reading:
+    inner, below, units = branch.inner, branch.gain_below, branch.channels
+    constants = (below, branch.gain_above, units / width, branch.multiplier)
     if isinstance(inner, Attention):
         table = uniform_averages(tokens) if inner.scale == "inverse" else softmax_averages(tokens, below**2)
         return _Reading(True, table, (units / inner.heads, 0.0, 0.0), constants)
-    assert isinstance(inner, Pointwise | Gate)
     averages = hidden_averages(inner, below)
     return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)
 
 
-def matrix_gain(matrix: Linear) -> float:
-    """Variance of an element times the fan-in: of values, where queries and keys stand beside them."""
-    return matrix.weights[-1].variance * matrix.weights[-1].fan_in
-
-
-def _top(net: TokenStream) -> Array:
-    """Covariance of the errors behind the readout's weights, per channel: over one token, and over pairs of two."""
-    weight, shares = _readout(net)
-    return weight.variance / weight.shape[0] * shares
-
-
 def _readout(net: TokenStream) -> tuple[Weight, Array]:
     """Its weight, and the shares of one token and of two among the pairs of tokens that it takes."""
-    readout = net.readout_unit
-    assert readout is not None
-    pooling = next(part for part in readout.branch if isinstance(part, Pooling))
-    shares = [1 / net.tokens, 1 - 1 / net.tokens] if pooling.kind == "mean" else [1.0, 0.0]
-    return readout.branch[-1].weights[0], np.array(shares)
+    assert net.readout_unit is not None
+    assert net.pooling is not None
+    shares = [1 / net.tokens, 1 - 1 / net.tokens] if net.pooling.kind == "mean" else [1.0, 0.0]
+    return net.readout_unit.branch[-1].weights[0], np.array(shares)
 
 
 def output_variance(net: TokenStream, moments: StreamMoments) -> float:
     """E z_out^2 of an output: s_h n times the mean covariance of the tokens that the readout takes."""
     weight, shares = _readout(net)
-    size = 1.0 if isinstance(net.block[0].branch[0], Normalisation) else moments.variance[-1]
+    size = 1.0 if net.is_pre_norm else moments.variance[-1]
     return float(weight.variance * weight.fan_in * size * (shares @ [1.0, moments.correlation[-1]]))

@@ -50,11 +50,10 @@ from meanfield.common.compiled import compiled
 from meanfield.common.machine import NUMBER_BYTES, on_one_thread, require_bytes
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Attention, Gate, Linear, Normalisation, Pointwise
-from meanfield.nets.net import Unit
-from meanfield.nets.transformer import TokenStream
+from meanfield.nets.maps import Attention, Gate
+from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import even_shares
-from meanfield.theory.transformers.terms import matrix_gain, refusal_of_parts
+from meanfield.theory.transformers.terms import refusal_of_parts
 from meanfield.theory.transformers.tied_attention import DrawnHeads, ExchangeableSoftmax
 
 # Arrays (L, *E) that the rows of a stream hold at once, E what two steps have over tokens.
@@ -79,7 +78,7 @@ class StreamEnergies:
 
 
 def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) -> StreamEnergies:
-    """Those of a tied net on inputs (B, n, T), white ones if not given.
+    """The energies of a tied net on inputs (B, n, T), white ones if not given.
 
     Raises:
         ValueError: a part that no covariance goes through; given inputs of a post-norm net.
@@ -87,7 +86,7 @@ def stream_energies(net: TokenStream, inputs: Array | None, correlations: bool) 
     """
     if why := refusal_of_parts(net):
         raise ValueError(why)
-    if inputs is not None and net.block[0].after:
+    if inputs is not None and net.branches[0].after is not None:
         raise ValueError(
             "inputs are given to a post-norm net with tied blocks or rotary positions; its first block takes them as "
             "they are, and covariances between steps are of normalised values; leave inputs out, or take norm='pre'"
@@ -112,12 +111,8 @@ def _samples(net: TokenStream, inputs: Array | None) -> list[TokenPairs]:
 
 
 def _are_exchangeable(net: TokenStream, inputs: Array | None) -> bool:
-    attention = _attention(net)
+    attention = net.attention
     return inputs is None and not attention.causal and not (attention.rotary and attention.scale == "inverse_sqrt")
-
-
-def _attention(net: TokenStream) -> Attention:
-    return next(part for unit in net.block for part in unit.branch if isinstance(part, Attention))
 
 
 def _of_sample(net: TokenStream, pairs: TokenPairs, count: int, correlations: bool) -> tuple[Array, ...]:
@@ -145,12 +140,12 @@ def growth_constant(net: TokenStream) -> float:
     Raises:
         ValueError: untied or post-norm blocks, or sites that are several tokens.
     """
-    if not net.is_tied or not isinstance(net.block[0].branch[0], Normalisation) or net.tokens > 1:
+    if not net.is_tied or not net.is_pre_norm or net.tokens > 1:
         raise ValueError(
             f"the net has tied={net.is_tied} and {net.tokens} token(s); the constant of growth is that of one token "
             "under pre-norm with tied blocks: take tokens=1, tied=True, norm='pre', or `mf.predict` at a large depth"
         )
-    branches = [branch_of(unit, ExchangeableTokens(1), 1.0) for unit in net.block]
+    branches = [branch_of(branch, ExchangeableTokens(1), 1.0) for branch in net.branches]
     alone = np.array([[1.0, 0.0]])
 
     def added(correlation: float) -> float:
@@ -185,13 +180,13 @@ class TiedStep:
 def tied_steps(net: TokenStream, pairs: TokenPairs) -> Iterator[TiedStep]:
     """Yield steps 1 .. L = 2 depth; a step of untied blocks shares its weights with none."""
     period, count = len(net.block), len(net.block) * net.depth
-    rows = StreamRows(pairs, count, bool(net.block[0].after))
-    branches = [branch_of(unit, pairs, net.depth**2 / 2 if net.is_tied else net.depth) for unit in net.block]
+    rows = StreamRows(pairs, count, divides=net.branches[0].after is not None)
+    branches = [branch_of(branch, pairs, net.depth**2 / 2 if net.is_tied else net.depth) for branch in net.branches]
     for step in range(count):
         place = step % period
         together = slice(place if net.is_tied else step, step + 1, period)
         increments = branches[place].features(rows.below[together], rows.own[together])
-        covariance = rows.add(step, together, net.block[place].multiplier ** 2 * increments)
+        covariance = rows.add(step, together, net.branches[place].multiplier ** 2 * increments)
         yield TiedStep(covariance, together, increments)
 
 
@@ -335,20 +330,16 @@ class Branch(ABC):
         """s E x x' of a step and of all steps with its weights, (k, *E)."""
 
 
-def branch_of(unit: Unit, pairs: TokenPairs, together: float) -> Branch:
-    """That of a unit [normalisation,] linear, attention or activation, linear, in which so many pairs of steps meet."""
-    first, inner, last = [part for part in unit.branch if not isinstance(part, Normalisation)]
-    assert isinstance(first, Linear)
-    assert isinstance(last, Linear)
-    below, above = matrix_gain(first), matrix_gain(last)
+def branch_of(branch: TokenBranch, pairs: TokenPairs, together: float) -> Branch:
+    """What a branch does, in which so many pairs of steps meet."""
+    inner, below, above = branch.inner, branch.gain_below, branch.gain_above
     if isinstance(inner, Attention):
         if inner.scale == "inverse":
             return _EvenAttention(pairs, inner, below * above)
         if isinstance(pairs, ExchangeableTokens):
             return _SoftmaxAttention(ExchangeableSoftmax(pairs.tokens, below), below * above)
-        size = last.weights[0].fan_in // inner.heads
+        size = branch.channels // inner.heads
         return _DrawnAttention(DrawnHeads(inner, below, size, pairs.sizes, together), below * above)
-    assert isinstance(inner, Pointwise | Gate)
     return _HiddenUnits(activation_named(inner.activation), isinstance(inner, Gate), below, above)
 
 

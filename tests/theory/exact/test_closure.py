@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.theory.moments import parse_moment, perfect_matchings, set_partitions
-from meanfield.theory.recursions import COIN_CUMULANTS
+from meanfield.theory.moments import COIN_CUMULANTS, parse_moment, perfect_matchings, set_partitions
 from tests.theory.exact import printed_recursions as printed
 
 # The letters of docs/theory.md section 3, in its order.

@@ -16,7 +16,7 @@ from meanfield.simulation.maps import OPERATIONS
 from meanfield.theory.maps import TRANSPORTS, Kind, NoTransport, mean_of, through_normalisation, through_softmax
 from meanfield.theory.mean_field.layers import forward_moments, given_product, input_variance, layer_moments
 from meanfield.theory.tangent_kernels import value_kernels
-from meanfield.theory.two_points import SitePairs
+from meanfield.theory.two_points import EveryPair
 from tests.statistics import consistent
 from tests.strategies import chains, conv_nets, mlps
 from tests.theory.maps.measured import drawn, predicted
@@ -38,15 +38,15 @@ def test_nets_of_layers_have_the_moments_of_the_mean_field(net, seed):
     assume(_below_one(product))
     layers = layer_moments(net, transport, product)
     for ours, theirs in zip(value_kernels(net, inputs), layers, strict=False):
-        np.testing.assert_allclose(ours.covariance, theirs.covariance, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(ours.kernel, theirs.kernel, rtol=1e-10, atol=1e-12)
+        shape = ours.covariance.shape
+        np.testing.assert_allclose(ours.covariance, theirs.covariance.reshape(shape), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(ours.kernel, theirs.kernel.reshape(shape), rtol=1e-10, atol=1e-12)
 
 
 def _below_one(product):
     """Whether no two places correlate perfectly: there ReLU's slopes magnify rounding to its square root, 1e-8."""
-    flat = product.reshape(product.shape[0] * product.shape[1], -1)
-    norms = np.sqrt(np.diagonal(flat))
-    return (np.abs(np.triu(flat, 1)) <= (1 - 1e-9) * np.outer(norms, norms)).all()
+    norms = np.sqrt(np.diagonal(product))
+    return (np.abs(np.triu(product, 1)) <= (1 - 1e-9) * np.outer(norms, norms)).all()
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -54,12 +54,12 @@ def _below_one(product):
 def test_streams_have_the_covariances_of_the_mean_field(activation, scaling):
     options = {"grid": (4,), "padding": "zero", "activation": activation, "scaling": scaling, "inputs": 2}
     net = mf.ResidualConvNet(depth=3, channels=5, block_depth=2, stem=1, tail=1, **options)
-    white = np.eye(2 * net.sites).reshape((2, net.sites) * 2)
-    pairs = SitePairs(net)
+    white = np.eye(2 * net.sites)
+    pairs = EveryPair(net)
     product = net.sigma.product(*pairs.variances(white), white)
     layers = [covariance for _, covariance in forward_moments(net, pairs, product)]
     for ours, end in zip(value_kernels(net), net.unit_ends, strict=False):
-        np.testing.assert_allclose(ours.covariance, layers[end - 1], rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(ours.covariance, layers[end - 1].reshape((2, net.sites) * 2), rtol=1e-10, atol=1e-14)
 
 
 def test_one_site_of_a_residual_net():
@@ -188,6 +188,15 @@ def test_refusals_say_unit_map_and_reason():
     with pytest.raises(NoTransport) as refusal:
         list(value_kernels(refused(Unit((STACK, Attention(1, rotary=True))))))
     assert (refusal.value.unit, refusal.value.map) == ("unit 1", Attention(1, rotary=True))
+
+
+def test_a_map_that_theory_does_not_know_is_refused_where_it_stands(monkeypatch):
+    monkeypatch.delitem(TRANSPORTS, Normalisation)
+    net = refused(Unit((LINEAR,)), Unit((Normalisation("rms"), Pointwise("relu"))))
+    with pytest.raises(NoTransport, match="unit 2, Normalisation: nothing is known"):
+        list(value_kernels(net))
+    with pytest.raises(NoTransport, match="unit 2, Normalisation: nothing is known"):
+        mf.predict(net, level="mean_field")
 
 
 def test_inputs_are_checked():

@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.theory import laws
 from meanfield.theory.mean_field.layers import gate_energies, label_weights, layer_moments, white_product
-from meanfield.theory.two_points import Displacements, SitePairs
+from meanfield.theory.two_points import Displacements, EveryPair
 
 LAYERS = np.arange(1, 31)
 
@@ -59,8 +59,8 @@ def test_displacements_are_all_pairs_on_a_circular_grid(lattice, inputs, activat
     )
     transport, product = white_product(net)
     assert isinstance(transport, Displacements)
-    pairs = SitePairs(net)
-    white = np.eye(inputs * net.sites).reshape((inputs, net.sites) * 2)
+    pairs = EveryPair(net)
+    white = np.eye(inputs * net.sites)
     full = net.sigma.product(*pairs.variances(white), white)
     few = layer_moments(net, transport, product)
     many = layer_moments(net, pairs, full)
@@ -74,11 +74,12 @@ def test_transport_is_its_definition(seed, padding):
     net = mf.ConvNet(depth=1, channels=1, grid=(3, 4), kernel=(3, 2), padding=padding, inputs=2)
     pairs = np.random.default_rng(seed).normal(size=(2, 12, 2, 12))
     shifts = _shift_matrices(net)
-    transport = SitePairs(net)
+    transport = EveryPair(net)
     trace = sum(np.einsum("pq,bqcr,sr->bpcs", s, pairs, s) for s in shifts)
-    np.testing.assert_allclose(transport.diagonal(pairs), trace / 6, atol=1e-12)
+    flat = pairs.reshape(24, 24)
+    np.testing.assert_allclose(transport.diagonal(flat), trace.reshape(24, 24) / 6, atol=1e-12)
     both = np.einsum("pq,bqcr,sr->bpcs", sum(shifts), pairs, sum(shifts))
-    np.testing.assert_allclose(transport.independent(pairs), both / 36, atol=1e-12)
+    np.testing.assert_allclose(transport.independent(flat), both.reshape(24, 24) / 36, atol=1e-12)
 
 
 def _shift_matrices(net):
@@ -105,7 +106,7 @@ def test_zero_padding_loses_mass_at_the_rate_of_the_top_eigenvalue():
     """The signal decays like lambda^l, lambda = (1 + 2 cos(pi/(N+1)))/3 for three taps (docs/theory.md section 7)."""
     net = mf.ConvNet(depth=200, channels=4, grid=(9,), kernel=(3,), padding="zero", activation="linear")
     transport, product = white_product(net)
-    variance = [np.einsum("bpbp->bp", moments.covariance).sum() for moments in layer_moments(net, transport, product)]
+    variance = [np.trace(moments.covariance) for moments in layer_moments(net, transport, product)]
     assert variance[-1] / variance[-2] == pytest.approx((1 + 2 * np.cos(np.pi / 10)) / 3, rel=1e-10)
 
 
@@ -168,14 +169,14 @@ def test_a_thin_input_gives_the_law_a_light_first_layer():
 def test_displacements_turn_and_step_as_all_pairs_do():
     """Pair by pair, of numbers without symmetry: means over pairs would not tell what is turned."""
     net = mf.ConvNet(depth=1, channels=2, grid=(3, 4), kernel=(2, 3), inputs=2)
-    few, many = Displacements(net), SitePairs(net)
+    few, many = Displacements(net), EveryPair(net)
     numbers = np.random.default_rng(0).normal(size=(2, 12))
     row, column = np.divmod(np.arange(12), 4)
     place = (row - row[:, None]) % 3 * 4 + (column - column[:, None]) % 4  # of the second site from the first
 
     def spread(values):
         pairs = np.array([[values[int(b != c)][place] for c in range(2)] for b in range(2)])
-        return pairs.transpose(0, 2, 1, 3)
+        return pairs.transpose(0, 2, 1, 3).reshape(24, 24)
 
     for name in ("transpose", "first", "independent", "diagonal"):
         expected = getattr(many, name)(spread(numbers))

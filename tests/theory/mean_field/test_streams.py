@@ -6,9 +6,8 @@ import pytest
 import meanfield as mf
 from meanfield.nets.residual import SCALINGS
 from meanfield.theory.mean_field import layers
-from meanfield.theory.mean_field import layers as streams
 from meanfield.theory.mean_field.layers import white_input, white_product
-from meanfield.theory.two_points import SitePairs
+from meanfield.theory.two_points import EveryPair
 from tests.statistics import consistent
 
 
@@ -86,11 +85,11 @@ def test_one_site_by_hand(scaling):
 )
 def test_displacements_say_what_all_pairs_say(net, activation):
     net = mf.ResidualConvNet(depth=3, channels=20, readout="convolution", activation=activation, **net)
-    pairs = SitePairs(net)
+    pairs = EveryPair(net)
     variance = white_input(net)[1][0, 0]
-    covariance = variance * np.eye(net.inputs * net.sites).reshape((net.inputs, net.sites) * 2)
+    covariance = variance * np.eye(net.inputs * net.sites)
     full = net.sigma.product(*pairs.variances(covariance), covariance)
-    few = streams.stream_terms(net, *white_product(net))
+    few = layers.stream_terms(net, *white_product(net))
     many = _with_full_input(net, pairs, full, covariance)
     for short, full_terms in zip(few, many, strict=True):
         for name in ("overlap", "label"):
@@ -101,9 +100,8 @@ def test_displacements_say_what_all_pairs_say(net, activation):
 
 def _with_full_input(net, pairs, product, covariance):
     with pytest.MonkeyPatch.context() as patch:
-        for module in (layers, streams):
-            patch.setattr(module, "white_input", lambda _: (pairs, covariance))
-        return list(streams.stream_terms(net, pairs, product))
+        patch.setattr(layers, "white_input", lambda _: (pairs, covariance))
+        return list(layers.stream_terms(net, pairs, product))
 
 
 CONV = {"depth": 4, "block_depth": 2, "scaling": "none", "grid": (5,), "readout": "convolution"}

@@ -73,7 +73,7 @@ def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
         energy = np.eye(places)
         xx = net.sigma.product(np.diag(energy)[:, None], np.diag(energy)[None], energy)
     else:
-        xx = given_product(net, inputs)[1].reshape(places, places)
+        _, xx = given_product(net, inputs)
 
     def up(pairs):
         return sum(shift @ pairs @ shift.T for shift in shifts)

@@ -27,7 +27,7 @@ def _by_site_pairs(net, inputs=None):
     """c and K of every layer over all pairs of sites of one sample, from the recursion that keeps pairs."""
     transport, product = input_products(net, inputs)
     layers = layer_moments(net, transport, product)
-    return [(layer.covariance[0, :, 0], layer.kernel[0, :, 0]) for layer in layers]
+    return [(layer.covariance[: net.sites, : net.sites], layer.kernel[: net.sites, : net.sites]) for layer in layers]
 
 
 def _triple(gate, p, r, s, activation):

@@ -5,7 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.activations import RELU
-from meanfield.theory.mean_field.drives import OWN, SIBLING, ConvolutionDrive, LayerAverages, PooledDrive, SiteSums
+from meanfield.theory.mean_field.label_term import LayerAverages
+from meanfield.theory.mean_field.output_term import OWN, SIBLING, ConvolutionDrive, PooledDrive, SiteSums
 from meanfield.theory.two_points import EveryPair, Exchangeable
 from tests.statistics import consistent
 from tests.theory.outputs.naive import three_sites
