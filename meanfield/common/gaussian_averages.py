@@ -151,6 +151,11 @@ def _resolved_orders(nodes: Array) -> int:
     return int((np.pi / (nodes[1] - nodes[0])) ** 2)
 
 
+def points_within(numbers: float, least: int, most: int) -> int:
+    """How many points of `even_normals` to take: the largest power of 2 up to ``numbers``, within these bounds."""
+    return int(np.clip(2 ** int(np.log2(numbers)), least, most))
+
+
 def even_normals(dimensions: int, replicate: int = 0) -> MultivariateNormalQMC:
     """Scrambled Sobol points of a standard normal, always the same; ``.random(n)`` gives the next n, (n, dimensions).
 

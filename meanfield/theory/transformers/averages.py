@@ -43,7 +43,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import softmax
 
-from meanfield.common.gaussian_averages import even_normals
+from meanfield.common.gaussian_averages import even_normals, points_within
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import Gate, Pointwise
@@ -95,11 +95,16 @@ def _place(pair: tuple[int, int], others: tuple[int, int], side: int) -> int:
 
 def tabulated(functions: Callable[[Array], Array], degree: int) -> Array:
     """Coefficients (degree + 1, functions) of ``functions``, which take angles (A,) and give (functions, A)."""
-    nodes = chebyshev.chebpts1(degree + 1)
+    nodes, scale = chebyshev_rule(degree)
     values = functions(np.pi / 4 * (1 + nodes))
+    return np.ascontiguousarray((values @ chebyshev.chebvander(nodes, degree) * scale).T)
+
+
+def chebyshev_rule(degree: int) -> tuple[Array, Array]:
+    """The points in [-1, 1] of a Chebyshev series of this degree, and the factors of sums over them by order."""
     scale = np.full(degree + 1, 2 / (degree + 1))
     scale[0] /= 2
-    return np.ascontiguousarray((values @ chebyshev.chebvander(nodes, degree) * scale).T)
+    return chebyshev.chebpts1(degree + 1), scale
 
 
 HIDDEN_DEGREE = 40
@@ -267,7 +272,7 @@ def softmax_averages(tokens: int, logit_variance: float) -> Array:
 
 def _row_normals(tokens: int) -> Array:
     """(5, points, tokens): what rows share, and four rows of their own."""
-    points = int(np.clip(2 ** int(np.log2(NUMBERS / (5 * tokens))), LEAST_POINTS, MOST_POINTS))
+    points = points_within(NUMBERS / (5 * tokens), LEAST_POINTS, MOST_POINTS)
     return np.moveaxis(even_normals(5 * tokens).random(points).reshape(points, 5, tokens), 1, 0)
 
 

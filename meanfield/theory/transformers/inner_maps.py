@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.gaussian_averages import even_normals
+from meanfield.common.gaussian_averages import even_normals, points_within
 from meanfield.common.machine import progress
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
@@ -172,7 +172,7 @@ def _sum_of_squares(kernels: Array, errors: Array) -> Array:
 
 
 def _points(sites: int) -> int:
-    return int(np.clip(2 ** int(np.log2(PRODUCTS / sites**3)), LEAST_POINTS, MOST_POINTS))
+    return points_within(PRODUCTS / sites**3, LEAST_POINTS, MOST_POINTS)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ Source: docs/theory.md section 22; Wang et al. 2026, eq. 2.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ from scipy.optimize import brentq
 from meanfield.common.compiled import compiled
 from meanfield.common.machine import NUMBER_BYTES, on_one_thread, require_bytes
 from meanfield.common.validation import Array, takes
-from meanfield.nets.activations import Activation, activation_named
+from meanfield.nets.activations import activation_named
 from meanfield.nets.maps import Attention, Gate
 from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import even_shares
@@ -145,13 +145,13 @@ def growth_constant(net: TokenStream) -> float:
             f"the net has tied={net.is_tied} and {net.tokens} token(s); the constant of growth is that of one token "
             "under pre-norm with tied blocks: take tokens=1, tied=True, norm='pre', or `mf.predict` at a large depth"
         )
-    branches = [branch_of(branch, ExchangeableTokens(1), 1.0) for branch in net.branches]
+    branches = [features_of(branch, ExchangeableTokens(1), 1.0) for branch in net.branches]
     alone = np.array([[1.0, 0.0]])
 
     def added(correlation: float) -> float:
         pair = np.array([[correlation, 0.0]])
         rows = np.concatenate([pair, alone]), np.concatenate([alone, alone])
-        return sum(float(branch.features(*rows)[0, 0]) for branch in branches)
+        return sum(float(features(*rows)[0, 0]) for features in branches)
 
     def constant(settled: float) -> float:
         return float(2 * quad(added, settled, 1.0, limit=200)[0] / (1 - settled**2))
@@ -181,11 +181,12 @@ def tied_steps(net: TokenStream, pairs: TokenPairs) -> Iterator[TiedStep]:
     """Yield steps 1 .. L = 2 depth; a step of untied blocks shares its weights with none."""
     period, count = len(net.block), len(net.block) * net.depth
     rows = StreamRows(pairs, count, divides=net.branches[0].after is not None)
-    branches = [branch_of(branch, pairs, net.depth**2 / 2 if net.is_tied else net.depth) for branch in net.branches]
+    meetings = net.depth**2 / 2 if net.is_tied else net.depth
+    branches = [features_of(branch, pairs, meetings) for branch in net.branches]
     for step in range(count):
         place = step % period
         together = slice(place if net.is_tied else step, step + 1, period)
-        increments = branches[place].features(rows.below[together], rows.own[together])
+        increments = branches[place](rows.below[together], rows.own[together])
         covariance = rows.add(step, together, net.branches[place].multiplier ** 2 * increments)
         yield TiedStep(covariance, together, increments)
 
@@ -322,66 +323,34 @@ class EveryToken(TokenPairs):
         return float((pairs.sum() - np.trace(pairs)) / max(self.sizes * (self.sizes - 1), 1))
 
 
-class Branch(ABC):
-    """What one unit of the block does."""
-
-    @abstractmethod
-    def features(self, covariance: Array, own: Array) -> Array:
-        """s E x x' of a step and of all steps with its weights, (k, *E)."""
+# s E x x' of a step and of all steps with its weights, (k, *E), from their covariance and that of each with itself.
+Features = Callable[[Array, Array], Array]
 
 
-def branch_of(branch: TokenBranch, pairs: TokenPairs, together: float) -> Branch:
-    """What a branch does, in which so many pairs of steps meet."""
+def features_of(branch: TokenBranch, pairs: TokenPairs, together: float) -> Features:
+    """What a branch makes of the values below it, in which so many pairs of steps meet."""
     inner, below, above = branch.inner, branch.gain_below, branch.gain_above
     if isinstance(inner, Attention):
-        if inner.scale == "inverse":
-            return _EvenAttention(pairs, inner, below * above)
-        if isinstance(pairs, ExchangeableTokens):
-            return _SoftmaxAttention(ExchangeableSoftmax(pairs.tokens, below), below * above)
-        size = branch.channels // inner.heads
-        return _DrawnAttention(DrawnHeads(inner, below, size, pairs.sizes, together), below * above)
-    return _HiddenUnits(activation_named(inner.activation), isinstance(inner, Gate), below, above)
+        mixed = _mixed_by(inner, branch, pairs, together)
+        return lambda covariance, own: below * above * mixed(covariance, own)
+    sigma, gated, variance = activation_named(inner.activation), isinstance(inner, Gate), np.array(below)
+
+    def hidden(covariance: Array, own: Array) -> Array:
+        between = below * covariance
+        product = sigma.product(variance, variance, between)
+        return above * (product * between if gated else product)
+
+    return hidden
 
 
-@dataclass(frozen=True)
-class _HiddenUnits(Branch):
-    sigma: Activation
-    gated: bool
-    below: float
-    above: float
-
-    def features(self, covariance: Array, own: Array) -> Array:
-        variance, between = np.array(self.below), self.below * covariance
-        product = self.sigma.product(variance, variance, between)
-        return self.above * (product * between if self.gated else product)
-
-
-@dataclass(frozen=True)
-class _EvenAttention(Branch):
-    pairs: TokenPairs
-    attention: Attention
-    gain: float
-
-    def features(self, covariance: Array, own: Array) -> Array:
-        return self.gain * self.pairs.evenly_mixed(self.attention, covariance)
-
-
-@dataclass(frozen=True)
-class _SoftmaxAttention(Branch):
-    softmax: ExchangeableSoftmax
-    gain: float
-
-    def features(self, covariance: Array, own: Array) -> Array:
-        return self.gain * self.softmax.mixed(covariance, own)
-
-
-@dataclass(frozen=True)
-class _DrawnAttention(Branch):
-    heads: DrawnHeads
-    gain: float
-
-    def features(self, covariance: Array, own: Array) -> Array:
-        return self.gain * self.heads.mixed(covariance)
+def _mixed_by(attention: Attention, branch: TokenBranch, pairs: TokenPairs, together: float) -> Features:
+    """E A c A' of the values, A the softmaxes of two steps."""
+    if attention.scale == "inverse":
+        return lambda covariance, own: pairs.evenly_mixed(attention, covariance)
+    if isinstance(pairs, ExchangeableTokens):
+        return ExchangeableSoftmax(pairs.tokens, branch.gain_below).mixed
+    heads = DrawnHeads(attention, branch.gain_below, branch.channels // attention.heads, pairs.sizes, together)
+    return lambda covariance, own: heads.mixed(covariance)
 
 
 def cumulated(start: Array, sums: Array, divisors: Array) -> Array:

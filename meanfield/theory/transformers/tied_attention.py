@@ -30,9 +30,10 @@ from numpy.polynomial import chebyshev
 from scipy.linalg import solve_triangular
 from scipy.special import softmax
 
-from meanfield.common.gaussian_averages import even_normals
+from meanfield.common.gaussian_averages import even_normals, points_within
 from meanfield.common.validation import Array
 from meanfield.nets.maps import Attention
+from meanfield.theory.transformers.averages import chebyshev_rule
 
 # Degrees of the series in a standard deviation and in the correlation.
 SIZE_DEGREE, CORRELATION_DEGREE = 8, 10
@@ -68,7 +69,7 @@ def agreements(table: Array, largest: float, deviations: Array, correlation: Arr
 def agreement_table(tokens: int, largest: float) -> Array:
     """Coefficients of Y for deviations from 0 to ``largest`` and correlations from 0 to 1, (sizes, sizes, degrees)."""
     (sizes, to_sizes), (angles, to_degrees) = (_interpolation(d) for d in (SIZE_DEGREE, CORRELATION_DEGREE))
-    points = int(np.clip(2 ** int(np.log2(TABLE_NUMBERS / (2 * tokens))), LEAST_POINTS, MOST_POINTS))
+    points = points_within(TABLE_NUMBERS / (2 * tokens), LEAST_POINTS, MOST_POINTS)
     here, there = np.moveaxis(even_normals(2 * tokens).random(points).reshape(points, 2, tokens), 1, 0)
     rows = np.stack([softmax(largest * size * here, axis=1).ravel() for size in sizes])
     values = np.empty((len(sizes), len(sizes), len(angles)))
@@ -82,9 +83,7 @@ def agreement_table(tokens: int, largest: float) -> Array:
 
 def _interpolation(degree: int) -> tuple[Array, Array]:
     """Chebyshev points of [0, 1], and the matrix that makes coefficients of values there."""
-    nodes = chebyshev.chebpts1(degree + 1)
-    scale = np.full(degree + 1, 2 / (degree + 1))
-    scale[0] /= 2
+    nodes, scale = chebyshev_rule(degree)
     return (1 + nodes) / 2, scale[:, None] * chebyshev.chebvander(nodes, degree).T
 
 
