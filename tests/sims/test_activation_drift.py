@@ -9,8 +9,6 @@ from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
 from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
 from sims.activation_drift import measure
-from sims.activation_drift.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +88,3 @@ def test_printed_report(finished):
     printed = text(finished)
     for words in ("gelu, energy", "with 1/n", "CNN 3 .. 30", "by the gain", "Verdicts", "Zhang et al. 2026, table 3"):
         assert words in " ".join(printed.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--depths", "8"], "a slope needs two or more"),
-        (["--depths", "3", "80"], "followed to 60 layers"),
-        (["--depths", "0", "8"], "--depths is 0"),
-        (["--width", "2"], "--width is 2"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

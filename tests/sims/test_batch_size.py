@@ -11,7 +11,7 @@ from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import batch_sizes as claims
 from sims.batch_size.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, without_figure
+from tests.sims.commands import without_figure
 
 
 @pytest.fixture(scope="module")
@@ -109,18 +109,3 @@ def test_figure_shows_the_numbers(finished):
 def test_printed_report(run):
     for words in ("ConvNet, images, labels teacher", "with Cov/B", "muP head", "Law", "Verdicts", "run.png"):
         assert words in run[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--batches", "1", "2"], "a fit to the larger of them needs three or more"),
-        (["--batches", "0", "1", "2"], "--batches is 0"),
-        (["--draws", "1"], "one draw"),
-        (["--images", "none.npy"], "neither"),
-        (["--image-grid", "0", "4"], "--image-grid is 0"),
-        (["--outputs", "0"], "outputs is 0"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -11,7 +11,7 @@ from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
 from sims.cnn_finite_channels.__main__ import COMMAND as simulation
 from sims.cnn_finite_channels.measure import one_site
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 CORRECTION = corrections.CORRECTION
 SMALL = ["--preset", "smoke", "--workers", "1"]
@@ -104,18 +104,3 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("L/C", "one site", "C = 256", "3x3 on 4x4", "ratio", "Verdicts", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--channels", "48"], "one number"),
-        (["--channels", "32", "50"], "give multiples of 16"),
-        (["--depths", "4"], "one number"),
-        (["--slope-channels", "0"], "--slope-channels is 0"),
-        (["--draws", "1"], "one draw"),
-        (["--slope-draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)

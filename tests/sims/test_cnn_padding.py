@@ -8,7 +8,7 @@ from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import padding as claims
 from sims.cnn_padding.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
@@ -98,24 +98,6 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("ln lambda", "growth ends", "Lemma 3", "on a torus", "eta* of B, zero / circular", "Verdicts"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--lines", "2"], "--lines [2] holds a grid shorter"),
-        (["--far-squares", "0"], "--far-squares is 0"),
-        (["--depths", "4", "8"], "a law in them needs three or more"),
-        (["--far-lines", "8", "8", "16"], "--far-lines [8, 16] has 2 numbers"),
-        (["--channels", "0"], "channels is 0"),
-        (["--draws", "1"], "one draw"),
-        (["--draws", "1000000000000"], "draws is 1000000000000; it must be at most 100,000,000"),
-        (["--seed", "-1"], "seed is -1; it must be at least 0"),
-        (["--far-lines", "8", "16", "100000000"], "the mean field over all pairs of sites needs about"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_a_correction_by_padding_is_followed_until_a_quarter_is_lost(smoke_run):

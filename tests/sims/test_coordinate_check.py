@@ -14,7 +14,7 @@ from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure, report
 from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -201,26 +201,6 @@ def test_printed_report(tmp_path, capsys):
         assert words in printed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
-        (["--depths", "0", "2", "4"], "--depths is 0"),
-        (["--optimizers", "adam"], "'adamw'"),
-        (["--block-depth", "0"], "--block-depth is 0"),
-        (["--rate", "-1"], "positive"),
-        (["--rate", "1e300"], "leaves the range of floats within two steps"),
-        (["--steps", "0"], "--steps is 0"),
-        (["--samples", "0"], "--samples is 0"),
-        (["--activation", "tanh"], "'relu'"),
-        (["--tables", "two"], "'many'"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
-
-
 SHARES = Shares(0.2, 0.3), Shares(0.1, 0.6)
 BACK = Shares(0.5, None), Shares(0.9, None)
 
@@ -297,17 +277,6 @@ def test_the_epsilon_of_soap_is_an_option_that_the_report_names(tmp_path):
     np.testing.assert_array_equal(moved, alike)
     np.testing.assert_array_equal(moved.sel(optimizer="muon"), grown.sel(optimizer="muon"))
     assert float(grown.sel(optimizer="soap").max()) > 100 * float(moved.sel(optimizer="soap").max())
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--optimizers", "soap", "--soap-epsilon", "0"], "--soap-epsilon is 0; it must be positive"),
-        (["--optimizers", "muon", "--soap-epsilon", "1e-8"], "--soap-epsilon 1e-08 is SOAP's alone"),
-    ],
-)
-def test_epsilons_of_soap_that_mean_nothing_are_refused(tmp_path, capsys, given, message):
-    assert_refused(simulation, ["--preset", "smoke", *given], message, tmp_path, capsys)
 
 
 def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():

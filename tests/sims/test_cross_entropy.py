@@ -10,7 +10,7 @@ from figures import cross_entropy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import cross_entropies as claims
 from sims.cross_entropy.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +72,3 @@ def test_figure_shows_the_numbers(finished):
 def test_printed_report(run):
     for words in ("|p - y|^2", "Cross-entropy over squared loss", "Law", "Verdicts", "run.png"):
         assert words in run[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--depths", "4"], "a slope needs two or more"),
-        (["--depths", "0", "4"], "--depths is 0"),
-        (["--classes", "1"], "--classes is 1"),
-        (["--width", "0"], "width is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

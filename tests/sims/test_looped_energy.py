@@ -7,7 +7,7 @@ from figures import looped_energy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_growth as claims
 from sims.looped_energy.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, without_figure
+from tests.sims.commands import without_figure
 
 # By what the cross term is followed along.
 CROSS = {
@@ -119,19 +119,3 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("Looped: one matrix", "Deep: a matrix", "far up", "Correlation of increments", "Verdicts", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "4", "8"], "a growth law needs three or more"),
-        (["--loops", "0", "1", "2"], "--loops is 0"),
-        (["--far", "3"], "--far is 3"),
-        (["--width", "0"], "width is 0"),
-        (["--weight-variance", "-1"], "weight_variance is -1"),
-        (["--activation", "step"], "activation is 'step'"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

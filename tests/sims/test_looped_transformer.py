@@ -11,7 +11,7 @@ from sims.common.cells import drawn
 from sims.looped_transformer import measure
 from sims.looped_transformer.__main__ import COMMAND as simulation
 from sims.looped_transformer.report import text
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +90,3 @@ def test_deepnorm_keeps_energies_and_moves_streams(finished):
     change = finished["deepnorm_stream_change"]
     assert (change.sel(update=0) == 0).all()
     assert (change.sel(update=[1, 2]) > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "4", "8"], "a growth law needs three or more"),
-        (["--loops", "0", "1", "2"], "--loops is 0"),
-        (["--width", "6"], "heads is 4 at width 6"),
-        (["--vocabulary", "0"], "--vocabulary is 0"),
-        (["--rate", "-1"], "rate is -1"),
-        (["--steps", "0"], "steps is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -10,7 +10,7 @@ from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
 from sims.looped_update import measure
 from sims.looped_update.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -82,19 +82,6 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("isotropic", "aligned", "Slopes of", "By width", "Verdicts", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "8"], "a slope needs two or more"),
-        (["--loops", "0", "8"], "--loops is 0"),
-        (["--width", "0"], "width is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_every_number_stands_at_the_loops_and_width_it_was_drawn_at():

@@ -7,7 +7,7 @@ from figures import overlap_recursion as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
 from sims.overlap_recursion.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -73,18 +73,3 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("1,1:2,3", "2,1:2,2", "mean T^2", "Layers 1 .. 2", "C = 128", "Verdicts", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--pair", "1,1:9,1"], "outside the net: it has layers 1 .. 5"),
-        (["--pair", "1:2"], "does not read as LAYER,UNIT:LAYER,UNIT"),
-        (["--pair", "1,1:5,1"], "begins at the top layer"),
-        (["--fixed", "5"], "allowed: 2 .. 4"),
-        (["--activation", "gelu"], "'relu', 'linear'"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -7,7 +7,7 @@ from figures import residual_depth as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import slopes as claims
 from sims.residual_depth.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +73,3 @@ def test_printed_report(tmp_path, capsys):
         "run.png",
     ):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--blocks", "8"], "a slope needs two or more"),
-        (["--blocks", "0", "8"], "--blocks is 0"),
-        (["--width", "0"], "width is 0"),
-        (["--far", "3"], "--far is 3"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

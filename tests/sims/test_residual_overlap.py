@@ -8,7 +8,7 @@ from figures import residual_overlap as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import overlaps as claims
 from sims.residual_overlap.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 
 def _finished(path, *arguments):
@@ -94,19 +94,3 @@ def test_printed_report(tmp_path, capsys):
     for words in ("1,1:2,3", "block_depth 2", "T + (c/K) T~", "e^(cq) bound", "n = 8", "Verdicts", "run.png"):
         assert words in printed
     assert "directions of one unit" not in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--pair", "1,1:9,1"], "outside the net: it has depth units 1 .. 5"),
-        (["--pair", "1:2"], "does not read as LAYER,UNIT:LAYER,UNIT"),
-        (["--pair", "1,1:5,1"], "begins at the top depth unit, 5"),
-        (["--activation", "gelu"], "'relu', 'linear'"),
-        (["--scaling", "sqrt"], "'init', 'multiplier_sqrt'"),
-        (["--block-depth", "0"], "block_depth is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -9,7 +9,7 @@ from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import norm_products
 from meanfield.verification.zheng_2026 import spectral_products as claims
 from sims.spectral_condition.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -93,17 +93,6 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("a_l |W^(3)| |W^(2)| |W^(1)|", "a_l |dW^(3)| |dW^(2)| |dW^(1)|", "shampoo", "F.2", "Verdicts"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "8"], "a slope with its correction needs three or more"),
-        (["--rate", "1e300"], "leaves the range of floats"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_biases_meet_their_condition(tmp_path, capsys):

@@ -164,28 +164,6 @@ def test_printed_report(finished):
         assert words in printed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
-        (["--depths", "0", "2", "4"], "--depths is 0"),
-        (["--batches", "4", "7", "8"], "7 images"),
-        (["--batch", "400"], "200 are asked for"),
-        (["--steps", "0"], "--steps is 0"),
-        (["--rate", "-1"], "positive"),
-        (["--rate", "1e200"], "floats"),
-        (["--classes", "3", "3"], "that differ"),
-        (["--classes", "3", "11"], "class 11 has 0 images"),
-        (["--optimizer", "adam"], "--optimizer"),
-        (["--input", "faces", "--labels", "none.npy", "--grid", "8", "8"], "'faces' is neither"),
-        (["--input", __file__], "--labels FILE"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", "--workers", "1", *arguments], message, tmp_path, capsys)
-
-
 def test_without_scikit_learn_one_line_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     assert_refused(simulation, SMALL, 'pip install -e ".[data]"', tmp_path, capsys)

@@ -11,7 +11,6 @@ from meanfield.verification.zhang_2026.transformers import tangent_propagation a
 from sims.transformer_depth import measure
 from sims.transformer_depth.__main__ import COMMAND as simulation
 from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
-from tests.sims.commands import assert_refused
 
 # Relative errors of scales that are made up here.
 ERROR = 0.003
@@ -122,23 +121,3 @@ def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("Given inputs have no mean field", "post-norm none inverse_sqrt", "Where the proof", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--blocks", "2", "4"], "a slope needs three or more"),
-        (["--blocks", "1", "2", "3"], "--blocks reach 3; tangents are followed from layer 8"),
-        (["--blocks", "4", "8", "16"], "--width 64 is 8 times as large as 1 of the depths 8, 16, 32"),
-        (["--blocks", "0", "2", "4"], "--blocks is 0"),
-        (["--width", "72"], "--width 72 is no multiple of 16"),
-        (["--tokens", "1"], "single token"),
-        (["--tokens", "0"], "tokens is 0"),
-        (["--far", "10"], "--far is 10"),
-        (["--draws", "1"], "one draw"),
-        (["--input", "photo", "--patch", "0"], "--patch is 0"),
-        (["--input", "nothing.npy"], "neither a source of inputs"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -9,7 +9,7 @@ from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import update_orders as claims
 from sims.update_orders import measure
 from sims.update_orders.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
 
@@ -108,11 +108,3 @@ def test_an_optimizer_given_twice_is_one(tmp_path):
     sizes = ["--widths", "8", "16", "32", "--depths", "1", "2", "4", "--width", "8", "--depth", "1"]
     arguments = ["--optimizers", "muon", "muon", *sizes, "--draws", "4", "--steps", "2", "--workers", "1"]
     assert finished_run(simulation, arguments, tmp_path / "run.nc")["optimizer"].values.tolist() == ["muon"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--steps", "1"], "one step is split in any case"), (["--rate", "1e300"], "leaves the range of floats")],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
