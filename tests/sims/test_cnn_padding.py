@@ -8,7 +8,7 @@ from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import padding as claims
 from sims.cnn_padding.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run, without_figure
+from tests.sims.commands import finished_run
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
@@ -90,14 +90,6 @@ def test_figure_shows_the_numbers(finished):
     assert any(len(line) == len(ratio) and np.allclose(line, ratio) for line in lines)
     at = finished["far_ratio"].sel(family="1D ReLU", sites=8)
     np.testing.assert_allclose(far.lines[0].get_ydata(), at)
-
-
-def test_printed_report(tmp_path, capsys):
-    arguments = [*SMALL, "--far-lines", "4", "5", "6", "--far-squares", "3", "--draws", "2"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("ln lambda", "growth ends", "Lemma 3", "on a torus", "eta* of B, zero / circular", "Verdicts"):
-        assert words in printed
 
 
 def test_a_correction_by_padding_is_followed_until_a_quarter_is_lost(smoke_run):

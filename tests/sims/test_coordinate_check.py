@@ -14,7 +14,7 @@ from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure, report
 from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run, without_figure
+from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -171,12 +171,6 @@ def test_the_other_table_is_judged_by_the_rival(finished):
     assert "k = 1 table" in flat.claim
 
 
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    values = finished["feature_update_norm_by_width"].sel(optimizer="muon", table="standard", step=1, place="last")
-    np.testing.assert_allclose(first.lines[0].get_ydata(), values.mean("draw"))
-
-
 def test_growth_without_a_table_does_not_press_the_tables_together(finished):
     """Panels of tables have an axis about their own numbers, one for all of them; so have those without a table."""
     wild = finished.copy(deep=True)
@@ -190,15 +184,6 @@ def test_growth_without_a_table_does_not_press_the_tables_together(finished):
     assert limits[0] == limits[2]
     assert len(limits[0]) == 1
     assert max(limits[3])[1] == figure.HIGHEST
-
-
-def test_printed_report(tmp_path, capsys):
-    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
-    arguments = ["--optimizers", "adamw", "sso", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]
-    assert without_figure(simulation, [*arguments, "--activation", "relu"], tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("sso: slopes", "in depth, step 2", "|Delta f| by output weights", "relu", "Verdicts", "run.png"):
-        assert words in printed
 
 
 SHARES = Shares(0.2, 0.3), Shares(0.1, 0.6)

@@ -1,9 +1,7 @@
 """The command on identities: verdicts, figure, refusals."""
 
-import numpy as np
 import pytest
 
-from figures import identities as figure
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.identities import label_average
@@ -31,9 +29,3 @@ def test_verdicts(finished):
 
 def test_the_printed_constant_is_refuted(finished):
     assert label_average.judge_prefactor(finished).verdict is Verdict.REFUTED
-
-
-def test_figure_shows_the_numbers(finished):
-    labels, _, norms, *_ = figure.draw(finished).axes
-    np.testing.assert_allclose(labels.lines[0].get_ydata(), finished["split"])
-    np.testing.assert_allclose(norms.lines[0].get_ydata(), np.sort(finished["norm_ratio"]))

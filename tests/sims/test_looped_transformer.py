@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from figures import looped_transformer as figure
 from meanfield.verification.wang_2026 import looped_transformers as claims
 from sims.common.cells import drawn
 from sims.looped_transformer import measure
@@ -28,14 +27,6 @@ def test_the_split_adds_up(finished):
 
 def test_every_judge_finds(finished):
     assert len(claims.findings(finished)) == len(claims.JUDGES)
-
-
-def test_figure_shows_the_numbers(finished):
-    axes = figure.draw(finished).axes
-    for panel, (model, scaling) in {0: ("deep", "none"), 6: ("looped", "linear")}.items():
-        shown = [line.get_ydata() for line in axes[panel].lines if len(line.get_ydata()) == finished.sizes["loops"]]
-        expected = finished["residual_energy"].sel(model=model, scaling=scaling).transpose("update", "loops").values
-        assert all(any(np.array_equal(values, curve) for values in shown) for curve in expected)
 
 
 def test_report_prints_the_numbers_of_the_dataset(finished):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from figures import overlap_recursion as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
 from sims.overlap_recursion.__main__ import COMMAND as simulation
@@ -60,11 +59,6 @@ def test_no_bound_survives_a_rise_in_proportion_to_depth(finished, square, verdi
     made["squared_overlap_stderr"] = 0.004 * values
     assert claims.judge_uniform_bound(finished.assign(made)).verdict is verdict
     assert claims.judge_uniform_bound(finished.sel(layer=[1, 2])).verdict is Verdict.INCONCLUSIVE
-
-
-def test_figure_shows_the_numbers(finished):
-    _, squares = figure.draw(finished).axes
-    np.testing.assert_array_equal(squares.lines[0].get_ydata(), finished["squared_overlap_exact"][0].values)
 
 
 def test_printed_report(tmp_path, capsys):

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from figures import residual_depth as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import slopes as claims
 from sims.residual_depth.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run, without_figure
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -51,25 +50,3 @@ def test_a_true_minus_three_halves_is_not_refuted(finished):
     drawn.loc[{"activation": "relu", "block_depth": 1, "scaling": "init"}] = right.values
     finding = claims.judge_exponent(finished.assign(label_learning_rate_scale=drawn), "init", 1, -1.5, "")
     assert finding.verdict is not Verdict.REFUTED
-
-
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    at = finished.sel(activation="relu", block_depth=1, scaling="init")
-    theory = np.exp(at["log_label_learning_rate_scale_theory"].values)
-    np.testing.assert_allclose(first.lines[0].get_ydata(), theory / theory[0])
-
-
-def test_printed_report(tmp_path, capsys):
-    arguments = ["--blocks", "2", "4", "--width", "160", "--draws", "4", "--far", "40", "--workers", "1"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in (
-        "relu k=2 init",
-        "falls as 2^-K",
-        "m = 50, K = 50",
-        "The ResNet of Zhang et al. 2026",
-        "Verdicts",
-        "run.png",
-    ):
-        assert words in printed

@@ -1,10 +1,8 @@
 """The command on overlaps in residual nets: tables, verdicts, files, refusals."""
 
-import numpy as np
 import pytest
 import xarray as xr
 
-from figures import residual_overlap as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import overlaps as claims
 from sims.residual_overlap.__main__ import COMMAND as simulation
@@ -77,14 +75,6 @@ def test_linear_nets_have_no_epsilon(tmp_path, capsys):
     assert [finding.verdict for finding in findings] == [Verdict.CONFIRMED] * 3
     assert "n epsilon" not in capsys.readouterr().out
     assert (dataset["growth"] <= dataset["growth_bound"]).where(dataset["growth"].notnull(), True).all()
-
-
-def test_figure_shows_the_numbers(finished):
-    one_unit, two_units = figure.draw(finished).axes
-    drawn = [container.lines[0].get_ydata() for axes in (one_unit, two_units) for container in axes.containers]
-    for values, pair in zip(drawn, [0, 2, 1, 3], strict=True):
-        np.testing.assert_array_equal(values, finished["overlap"][pair].values)
-    np.testing.assert_array_equal(two_units.lines[0].get_ydata(), finished["overlap_law"][1].values)
 
 
 def test_printed_report(tmp_path, capsys):

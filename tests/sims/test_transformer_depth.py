@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from figures import transformer_depth as figure
 from meanfield.execution import Workers
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.transformers import depth_exponents as claims
@@ -104,14 +103,6 @@ def test_pre_norm_slope_is_that_of_its_law():
     depths = np.array([5e5, 1e6])
     law = depths**-0.5 * np.log(depths) ** -1.5
     assert claims.pre_norm_slope(1e6) == pytest.approx(np.diff(np.log(law))[0] / np.log(2), rel=1e-12)
-
-
-def test_figure_shows_the_numbers(finished):
-    post, _, slopes, *_ = figure.draw(finished).axes
-    at = claims.net_of(finished, "post", "inverse")
-    expected = np.exp(at[f"log_{claims.LABEL_SCALE}_mean_field"].values) / float(at[claims.LABEL_SCALE][0])
-    np.testing.assert_allclose(post.lines[0].get_ydata(), expected)
-    np.testing.assert_allclose(slopes.lines[0].get_ydata(), at[claims.LOCAL].values)
 
 
 def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import update_orders as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import update_orders as claims
 from sims.update_orders import measure
@@ -72,12 +71,6 @@ def test_optimizers_without_momentum_are_few(tmp_path):
     for first, others in (("adamw", ("lion",)), ("muon", ("shampoo", "soap"))):
         for other in others:
             np.testing.assert_allclose(orders.sel(optimizer=other), orders.sel(optimizer=first), rtol=1e-6, atol=1e-12)
-
-
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    values = finished["order_norm_by_width"].sel(optimizer="muon", table="many", step=1, order=0)
-    np.testing.assert_allclose(first.lines[0].get_ydata(), np.sqrt((values**2).mean("draw")))
 
 
 def test_blocks_of_one_matrix_have_no_second_order(tmp_path, capsys):
