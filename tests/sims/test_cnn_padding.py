@@ -7,17 +7,14 @@ import xarray as xr
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import padding as claims
-from sims.cnn_padding.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("padding") / "run.nc"
-    return finished_run(simulation, [*SMALL, *FAR, "--draws", "128"], path)
+def finished(smoke_run):
+    return smoke_run("cnn_padding")
 
 
 def test_verdicts(finished):
@@ -84,7 +81,7 @@ def test_figure_shows_the_numbers(finished):
     profile, drawn, far = figure.draw(finished).axes
     zero, circular = (finished["label_term_by_site_mean_field"].sel(padding=name)[0] for name in ("zero", "circular"))
     np.testing.assert_allclose(profile.lines[0].get_ydata(), zero / circular.mean())
-    theory = finished["label_term_mean_field"].sel(grid="3")
+    theory = finished["label_term_mean_field"].sel(grid="4")
     lines = [np.asarray(line.get_ydata()) for line in drawn.lines]
     ratio = (theory.sel(padding="zero") / theory.sel(padding="circular")).values
     assert any(len(line) == len(ratio) and np.allclose(line, ratio) for line in lines)

@@ -5,14 +5,11 @@ import pytest
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.identities import label_average
-from sims.identities.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("identities") / "run.nc"
-    return finished_run(simulation, ["--depth", "3", "--width", "4"], path)
+def finished(smoke_run):
+    return smoke_run("identities")
 
 
 def test_verdicts(finished):

@@ -6,14 +6,12 @@ import pytest
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
 from sims.overlap_recursion.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run, without_figure
+from tests.sims.commands import without_figure
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("overlaps") / "run.nc"
-    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "1"]
-    return finished_run(simulation, arguments, path)
+def finished(smoke_run):
+    return smoke_run("overlap_recursion")
 
 
 def test_verdicts(finished):
