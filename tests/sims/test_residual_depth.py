@@ -1,12 +1,11 @@
 """The command on residual nets: slopes, verdicts, files, refusals."""
 
-import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.residual_nets import slopes as claims
+from sims.residual_depth import measure
 from sims.residual_depth.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +23,12 @@ def test_verdicts(finished):
     assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
-def test_far_slopes_are_the_law(tmp_path):
-    """Further up than in the run that all tests share, and of narrow nets."""
-    sizes = ["--blocks", "2", "4", "--width", "160", "--draws", "2", "--far", "400", "--workers", "1"]
-    run = finished_run(simulation, sizes, tmp_path / "run.nc")
-    far = run["label_learning_rate_scale_far_slope"].sel(scaling=list(claims.SCALED))
-    for at in (far.sel(activation=a, block_depth=k) for a in far.activation.values for k in far.block_depth.values):
-        law = [claims.residual_exponent(scaling, int(at.block_depth)) for scaling in claims.SCALED]
-        np.testing.assert_allclose(at, law, atol=0.02)
+def test_far_slopes_are_the_law():
+    """Further up than in the run that all tests share."""
+    plan = measure.planned(simulation.parse(["--preset", "smoke"]))
+    for net in (net for net in plan["nets"] if net.scaling in claims.SCALED):
+        slope = measure._local_slope(net, "label_learning_rate_scale", 400)
+        assert slope == pytest.approx(claims.residual_exponent(net.scaling, net.block_depth), abs=0.02)
 
 
 def test_slopes_of_another_scaling_are_refuted(finished):
