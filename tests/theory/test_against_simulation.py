@@ -10,6 +10,7 @@ import meanfield as mf
 from meanfield.simulation.maps import linear
 from meanfield.simulation.measures.estimates.controls import controls_refusal
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
+from tests.draws import SINGLE
 from tests.statistics import consistent, excess
 
 DRAWS = 2048
@@ -19,8 +20,8 @@ DRAWS_OF_CONTROLS = 512
 SHARE_OF_DRAWS = 0.5
 
 
-def _measure(net, inputs=None, seed=1, draws=DRAWS):
-    return mf.simulate(net, draws=draws, seed=seed, inputs=inputs)
+def _measure(net, inputs=None, seed=1, draws=DRAWS, **options):
+    return mf.simulate(net, draws=draws, seed=seed, inputs=inputs, **options)
 
 
 def _measure_sharply(net, draws=DRAWS, seed=1):
@@ -91,7 +92,7 @@ def test_given_images(padding, activation):
     ramp = np.linspace(-1, 1, 10)
     images = np.stack([ramp, np.cos(3 * ramp)])[:, None]
     predicted = mf.predict(net, level="mean_field", inputs=images)
-    assert _agrees(_measure(net, images), predicted, net, "label_term", images)
+    assert _agrees(_measure(net, images, **SINGLE), predicted, net, "label_term", images)
 
 
 def test_the_bias_is_of_order_one_over_width_and_shrinks():
@@ -147,7 +148,7 @@ def test_a_weight_variance_off_by_five_percent_is_seen():
     options = {"depth": 4, "channels": 256, "grid": (4,), "kernel": (3,), "readout": "convolution"}
     net, wrong = mf.ConvNet(**options), _Miscalibrated(**options)
     predicted = mf.predict(net, level="mean_field")
-    right, off = (mf.simulate(n, draws=512, seed=3) for n in (net, wrong))
+    right, off = (mf.simulate(n, draws=512, seed=3, **SINGLE) for n in (net, wrong))
     allowance = finite_width_allowance(net) * predicted.label_term.values
 
     def agrees(measured):
@@ -180,7 +181,7 @@ def test_a_dropped_kernel_offset_is_seen(monkeypatch):
             return table
 
         monkeypatch.setattr(linear, name, dropped)
-    measured = _measure(net, draws=DRAWS_OF_CONTROLS)
+    measured = _measure(net, draws=DRAWS_OF_CONTROLS, **SINGLE)
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
 
@@ -189,7 +190,7 @@ def test_swapped_padding_is_seen():
     options = {"depth": 5, "channels": 32, "grid": (4,), "kernel": (3,), "readout": "convolution"}
     circular, zero = (mf.ConvNet(padding=padding, **options) for padding in ("circular", "zero"))
     for net, other in ((circular, zero), (zero, circular)):
-        measured = _measure(net, draws=DRAWS_OF_CONTROLS)
+        measured = _measure(net, draws=DRAWS_OF_CONTROLS, **SINGLE)
         assert not _agrees(measured, mf.predict(other, level="mean_field"), net, "label_term")
 
 
@@ -207,7 +208,7 @@ def test_the_cubic_exponent():
     from meanfield.verification.zhang_2026.plain_nets.growth.exponents import exponent_of, growth_exponent
 
     net = mf.ConvNet(depth=8, channels=96, grid=(6,), kernel=(3,), readout="convolution")
-    measured = mf.simulate(net, draws=DRAWS, seed=4)
+    measured = mf.simulate(net, draws=DRAWS, seed=4, **SINGLE)
     slope = growth_exponent(measured, "label_term")
     excess_growth = np.log1p(finite_width_allowance(net))
     allowance = (excess_growth[7] - excess_growth[3]) / np.log(2)

@@ -8,6 +8,7 @@ from meanfield.nets.families.residual import SCALINGS
 from meanfield.theory.mean_field import layers, streams
 from meanfield.theory.mean_field.inputs import white_input, white_product
 from meanfield.theory.mean_field.transport import SitePairs
+from tests.draws import SINGLE
 from tests.statistics import consistent
 
 
@@ -121,7 +122,7 @@ def _extrapolated(build, width, draws, expected=None):
     ratios, errors = [], []
     for n in (width, 2 * width):
         net = build(n)
-        measured = mf.simulate(net, draws=draws, seed=n, weights="lazy")
+        measured = mf.simulate(net, draws=draws, seed=n, weights="lazy", **SINGLE)
         theory = mf.predict(net, level="mean_field").label_term if expected is None else expected(net)
         ratios.append(float(measured.label_term[-1] / theory[-1]))
         errors.append(float(measured.label_term_stderr[-1] / theory[-1]))
