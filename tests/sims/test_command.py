@@ -14,6 +14,7 @@ from meanfield.common.validation import PremiseWarning
 from meanfield.execution.team import Workers
 from sims import __main__ as commands
 from sims import simulation as simulation_module
+from sims.common import experiment
 from sims.common.command import check_command, preset_lines, run_command
 from sims.common.durations import COMPILING, DURATIONS
 from sims.common.experiment import Experiment
@@ -80,7 +81,9 @@ def test_every_simulation_has_its_durations():
 
 
 @pytest.mark.parametrize("name", WITH_PRESETS)
-def test_no_preset_is_refused(name):
+def test_no_preset_is_refused(name, monkeypatch):
+    """Without the key of the run, which refuses nothing and goes through every weight of a thousand layers."""
+    monkeypatch.setattr(experiment, "run_key", lambda **_: "key")
     simulation = simulation_module(name)
     for preset in {*simulation.presets} - {"smoke"}:  # of which all runs are made, in the fixture `smoke`
         check_command(simulation.run, simulation.parse(["--preset", preset]), Workers(1))
