@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.maps import linear
 from meanfield.simulation.measures.estimates.controls import controls_refusal
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
-from tests.draws import SINGLE
+from tests.draws import SINGLE, drop_an_offset
 from tests.statistics import consistent, excess
 
 DRAWS = 2048
@@ -172,15 +171,7 @@ def test_another_input_law_is_seen(monkeypatch):
 @pytest.mark.usefixtures("no_overlap_energies")
 def test_a_dropped_kernel_offset_is_seen(monkeypatch):
     net = mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution")
-    for name in ("neighbours", "reversed_neighbours"):
-        whole = getattr(linear, name)
-
-        def dropped(*lattice, whole=whole):
-            table = whole(*lattice).copy()
-            table[0] = -1
-            return table
-
-        monkeypatch.setattr(linear, name, dropped)
+    drop_an_offset(monkeypatch)
     measured = _measure(net, draws=DRAWS_OF_CONTROLS, **SINGLE)
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
