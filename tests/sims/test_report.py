@@ -51,13 +51,6 @@ WORDS = {
         "shampoo",
         "F.2",
     ),
-    "training_assumptions": (
-        "classes 3 8 of digits",
-        "Binary cross-entropy",
-        "Slopes in batch size",
-        "(G.3)",
-        "step 3",
-    ),
 }
 
 
