@@ -8,6 +8,7 @@ from meanfield.nets.residual import SCALINGS
 from meanfield.theory.mean_field import layers
 from meanfield.theory.mean_field.layers import white_input, white_product
 from meanfield.theory.two_points import EveryPair
+from tests.draws import SINGLE
 from tests.statistics import consistent
 
 
@@ -120,7 +121,7 @@ def _extrapolated(build, width, draws, expected=None):
     ratios, errors = [], []
     for n in (width, 2 * width):
         net = build(n)
-        measured = mf.simulate(net, draws=draws, seed=n, weights="lazy")
+        measured = mf.simulate(net, draws=draws, seed=n, weights="lazy", **SINGLE)
         theory = mf.predict(net, level="mean_field").label_term if expected is None else expected(net)
         ratios.append(float(measured.label_term[-1] / theory[-1]))
         errors.append(float(measured.label_term_stderr[-1] / theory[-1]))
