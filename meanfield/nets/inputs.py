@@ -18,7 +18,6 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
-from meanfield.nets.maps import Normalisation
 from meanfield.nets.net import Net
 
 LABEL_LAWS = ("independent", "teacher")
@@ -114,8 +113,6 @@ def require_batch(batch: Batch, loss: str, inputs_given: bool, input_law: str = 
 # Bounds on the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and
 # their squares are summed over draws.
 LARGEST_FEATURE, SMALLEST_FEATURE = 1e20, 1e-20
-# Deviations from the mean over channels, relative to the values, below which they are rounding.
-RELATIVE_SPREAD = 1e-14
 
 
 def checked_inputs(net: Net, inputs: ArrayLike | None) -> Array | None:
@@ -161,7 +158,8 @@ def require_allowed(net: Net, batch: Array) -> None:
     """
     if net.input_law == "tokens":
         _require_one_hot(batch)
-    _require_spread(net, batch)
+    if why := net.units[0].maps[0].inputs_refusal(batch):
+        raise ValueError(why)
 
 
 def _require_one_hot(batch: Array) -> None:
@@ -172,22 +170,6 @@ def _require_one_hot(batch: Array) -> None:
             f"inputs are not one-hot in sample {sample + 1} at token {token + 1}; a net with a vocabulary takes "
             f"(samples, {batch.shape[1]}, tokens), 1 in the channel of a token's number and 0 in the others: make them "
             f"of numbers (samples, tokens) by numpy.eye({batch.shape[1]})[numbers].swapaxes(1, 2)"
-        )
-
-
-def _require_spread(net: Net, batch: Array) -> None:
-    first = net.units[0].maps[0]
-    if not isinstance(first, Normalisation) or first.epsilon:
-        return
-    centred = batch - batch.mean(axis=1, keepdims=True) if first.kind == "layer" else batch
-    spread, size = (np.square(values).mean(axis=1) for values in (centred, batch))
-    bad = spread <= (RELATIVE_SPREAD**2 * size if first.kind == "layer" else 0)
-    if bad.any():
-        sample, *site = np.argwhere(bad)[0]
-        raise ValueError(
-            f"inputs are {'the same in all channels' if first.kind == 'layer' else '0'} in sample {sample + 1} at site "
-            f"{', '.join(str(at + 1) for at in site) or 1}; normalisation {first.kind!r} divides by their "
-            f"{'standard deviation' if first.kind == 'layer' else 'root mean square'} there: give other inputs"
         )
 
 

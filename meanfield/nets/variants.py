@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from meanfield.common.validation import PremiseWarning, require_instance, takes
-from meanfield.nets.maps import BatchNormalisation, Bias, Dropout, Gain, Gate, Linear, Map, Pointwise, Weight
+from meanfield.nets.maps import BatchNormalisation, Dropout, Map, Weight
 from meanfield.nets.net import Chain, Net, Unit
 
 # Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
@@ -36,9 +36,7 @@ def with_batch_normalisation(net: Net, *, epsilon: float = 1e-5) -> Chain:
     """
     _require_net(net)
     normalised = BatchNormalisation(epsilon)
-    units = [
-        _with_maps(unit, lambda part: [part, normalised] if isinstance(part, Linear) else [part]) for unit in net.units
-    ]
+    units = [_with_maps(unit, lambda part: [part, normalised] if part.mixes_channels else [part]) for unit in net.units]
     return Chain.of(net, units=tuple(units))
 
 
@@ -66,10 +64,10 @@ def with_dropout(net: Net, rate: float) -> Chain:
     dropout = Dropout(rate)
 
     def dropped(part: Map) -> list[Map]:
-        return [part, dropout] if isinstance(part, Pointwise | Gate) else [part]
+        return [part, dropout] if part.activates else [part]
 
     first, *others = [_with_maps(unit, dropped) for unit in net.units]
-    if isinstance(net.units[0].maps[0], Pointwise | Gate):
+    if net.units[0].maps[0].activates:
         first = replace(first, branch=(first.branch[0], *first.branch[2:]))
     top = None if net.readout_unit is None else _with_maps(net.readout_unit, dropped)
     return Chain.of(net, units=(first, *others), readout_unit=top)
@@ -135,14 +133,8 @@ def with_hyperparameters(net: Net, base: Net, by_role: Mapping[str, Mapping[str,
     def under(unit: Unit) -> Unit:
         first = next(weight for part in unit.maps for weight in part.weights)
         multiplier = by_role[net.role_of(first.name)]["block_multiplier"]
-        branch, after = (tuple(_with_weights(part, given) for part in maps) for maps in (unit.branch, unit.after))
+        branch, after = (tuple(part.with_weights(given) for part in maps) for maps in (unit.branch, unit.after))
         return replace(unit, branch=branch, after=after, multiplier=multiplier)
 
     top = None if net.readout_unit is None else under(net.readout_unit)
     return Chain.of(net, units=tuple(map(under, net.units)), readout_unit=top)
-
-
-def _with_weights(part: Map, given: Callable[[Weight], Weight]) -> Map:
-    if isinstance(part, Linear):
-        return replace(part, weights=tuple(map(given, part.weights)))
-    return replace(part, weight=given(part.weight)) if isinstance(part, Bias | Gain) else part

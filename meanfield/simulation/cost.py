@@ -10,14 +10,14 @@ from math import prod
 from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
-from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net, channels_by_map, joined_weights, named_weights, uses
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
-from meanfield.simulation.maps import operation_of
+from meanfield.simulation.maps.base import operation_of
+from meanfield.simulation.maps.weighted import own_update_operations
 from meanfield.simulation.measures.base import Cost
 from meanfield.simulation.measures.overlap_energy import overlap_method
-from meanfield.simulation.moves import own_update_operations
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
 BATCH_BYTES = 1 << 19
@@ -129,11 +129,11 @@ def _products(net: Net) -> list[Product]:
     """Those of the depth units, from the input up."""
     products = []
     for unit, place, spec in uses(net.units):
-        if isinstance(spec, Linear):
+        if spec.mixes_channels:
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
-            gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
+            gated = place > 0 and net.units[unit].maps[place - 1].pointwise_activation is not None
             below = of[0].shape[1] * of[0].groups
-            products.append(Product(of, below, above, spec.taps, len(joined_weights(of)), gated))
+            products.append(Product(of, below, above, prod(of[0].shape[2:]), len(joined_weights(of)), gated))
     return products
 
 

@@ -31,8 +31,7 @@ from typing import Any, NamedTuple, Protocol
 from meanfield.nets.maps import Map
 from meanfield.nets.net import Net, Unit
 from meanfield.simulation.arrays import NUMPY, Arrays
-from meanfield.simulation.maps import operation_of
-from meanfield.simulation.maps.base import Setting
+from meanfield.simulation.maps.base import Setting, operation_of
 from meanfield.simulation.weights import Weights
 
 # A map's place in a net: its unit, counted from 0, and its place among the unit's maps.

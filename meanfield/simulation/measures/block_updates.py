@@ -13,14 +13,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from meanfield.common.validation import Array, require_choice
-from meanfield.nets.maps import Linear, Pointwise
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, Optimizer, Place, times
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.linear_algebra import Direction, Factored, dense, rms_operator_norm, scaled, spectral_norm
 from meanfield.simulation.arrays import PRECISIONS, on_numpy
-from meanfield.simulation.maps import operation_of
-from meanfield.simulation.maps.weighted import patches_of
+from meanfield.simulation.maps.base import operation_of, weighted_operation_of
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks import (
     BlockMeasure,
@@ -120,8 +118,9 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
     for passage in state.all_passages:
         for place, linear in enumerate(passage.unit.maps):
             names = [weight.name for weight in linear.weights if weight.name not in read]
-            if names and isinstance(linear, Linear):
-                patches = patches_of(linear, passage.input_of(place, state.setting), state.setting)
+            if names and linear.mixes_channels:
+                values = passage.input_of(place, state.setting)
+                patches = weighted_operation_of(linear).patches(linear, values, state.setting)
                 read |= dict.fromkeys(names, np.broadcast_to(patches, (len(state.output), *patches.shape[1:])))
     return read
 
@@ -340,9 +339,9 @@ def _activation_ratios(state: Forward) -> Array:
     for passage in state.passages:
         maps = passage.unit.maps
         for place, part in enumerate(maps):
-            if not isinstance(part, Linear):
+            if not part.mixes_channels:
                 continue
-            if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
+            if place + 1 == len(maps) or maps[place + 1].pointwise_activation is None:
                 ratios.append(np.ones(len(state.output)))
                 continue
             given = passage.input_of(place + 1, state.setting)

@@ -27,10 +27,8 @@ from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_momen
 from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import Array, inputs_described, require_choice, require_flag
-from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.inputs import PLAIN_BATCH, Batch, checked_inputs, require_batch, require_classes
 from meanfield.nets.layered import Sequential
-from meanfield.nets.maps import Pointwise
 from meanfield.nets.net import Net
 from meanfield.nets.variants import require_normalisable
 from meanfield.quantities.registry import SHARES, measured_dataset
@@ -53,6 +51,7 @@ from meanfield.simulation.cost import chosen_weights, draw_bytes, draw_cost
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
+from meanfield.simulation.maps.base import operation_of
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.controls import CONTROLS, adjusted_terms, controls_refusal, forward_controls
 from meanfield.simulation.measures.overlap_energy import (
@@ -312,8 +311,9 @@ def draw_energies_on(
         changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
         require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
     # All gates that can be shut may be shut at once.
-    used = {part.activation for unit in net.units for part in unit.maps if isinstance(part, Pointwise)}
-    require_energies(numbers, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
+    activations = {part for unit in net.units for part in unit.maps if part.activates}
+    may_vanish = any(operation_of(part).may_shut(part) for part in activations)
+    require_energies(numbers, may_vanish)
     return numbers
 
 

@@ -16,12 +16,11 @@ from typing import Any, Protocol, cast
 
 from meanfield.common.validation import Array
 from meanfield.nets.layered import Sequential
-from meanfield.nets.maps import Bias, Gain
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.gaussians import NormalSource
-from meanfield.simulation.maps import operation_of
+from meanfield.simulation.maps.base import operation_of, weighted_operation_of
 from meanfield.simulation.measures.controls import RecordedMoves
-from meanfield.simulation.moves import GradientMoves, site_gram
+from meanfield.simulation.moves import GradientMoves
 from meanfield.simulation.passes import Forward, Passage, backward, tangent
 
 # Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
@@ -243,39 +242,14 @@ def _kernels_along(
             below = _shape(own)
             own = _carried(run, passage, _turned(_carried(run, passage, own, state), below, state), state)
         if holds:
-            kernel = _own_kernel(place, passage, state)
+            spec, features = passage.unit.maps[place], passage.input_of(place, state.setting)
+            kernel = weighted_operation_of(spec).kernel(spec, features, state.setting)
+            kernel = kernel.reshape(*kernel.shape[:2], -1, features.shape[3])
             if own is not None:
                 kernel += own
             own = kernel
         crossed = {source: _carried(run, passage, kernel, state) for source, kernel in crossed.items()}
     return own, crossed
-
-
-def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
-    """What a map's own weights give: X^T X x identity over channels, X what a channel's group sees.
-
-    Of a gain, x x^T over all channels and places.
-    """
-    spec: Any = passage.unit.maps[place]
-    features = passage.input_of(place, state.setting)
-    draws, channels, samples, sites = features.shape
-    pairs = samples * sites
-    if isinstance(spec, Gain):
-        flat = features.reshape(draws, channels, pairs)
-        kernel = flat[:, :, None, None] * flat[:, None, :, :, None]
-    else:
-        channels = sum(weight.shape[0] for weight in spec.weights)
-        kernel = state.arrays.xp.zeros((draws, channels, channels, pairs, pairs), dtype=state.arrays.precision)
-        first = 0
-        for weight in spec.weights:
-            rows, size = weight.group_rows, features.shape[1] // weight.groups
-            for group in range(weight.groups):
-                group_features = features[:, group * size : (group + 1) * size]
-                gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, group_features, state.setting)
-                for channel in range(first, first + rows):
-                    kernel[:, channel, channel] = gram
-                first += rows
-    return kernel.reshape(draws, channels, -1, sites)
 
 
 def _carried(run: Sequence[int], passage: Passage, columns: Any, state: Forward) -> Any:

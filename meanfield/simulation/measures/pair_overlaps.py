@@ -34,8 +34,8 @@ from meanfield.quantities.registry import measured_dataset
 from meanfield.simulation import passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, draw_cost
 from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.maps.weighted import site_gram
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.moves import site_gram
 from meanfield.simulation.weights import KINDS, draw_weights
 
 if TYPE_CHECKING:
