@@ -185,7 +185,7 @@ SIZE_FIELDS = {
 
 
 def bytes_needed(measure: Measure, net: Net, draws: int) -> int:
-    """As `Measure.bytes` of the settled measure; of deep nets of equal layers in the time of shallow ones."""
+    """`Measure.bytes` of the settled measure, which for deep nets of equal layers takes the time of shallow ones."""
     net = measure.drawn_net(net)
     if not (isinstance(measure, Energies) and measure.backend == "numpy" and _has_equal_layers(net)):
         return measure.settled(net).bytes(net, draws)

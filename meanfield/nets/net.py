@@ -174,7 +174,7 @@ class Net:
 
     @cached_property
     def _role_of_place(self) -> dict[str, str]:
-        """Of all weights of the depth units, a weight of the first one that others share being hidden."""
+        """The role of every weight of the depth units; a weight of the first unit that others share is hidden."""
         return dict.fromkeys(named_weights(self.units[:1]), "input") | dict.fromkeys(
             named_weights(self.units[1:]), "hidden"
         )

@@ -150,7 +150,7 @@ def _loop(chain: Chain, activation: str, weight: Weight) -> Fields:
 
 
 def _transformers(chain: Chain, readout: Unit) -> Iterator[Fields]:
-    """Of all scalings and heads: what their fields set is a number in every weight."""
+    """The fields for every scaling and head, as what these set is a number in every weight."""
     embedded = len(chain.units[0].branch) == 1 and chain.units[0].branch[0].mixes_channels
     if len(chain.units) < embedded + 2 or len(chain.grid) != 1:
         return

@@ -168,7 +168,7 @@ def _variable(name: str, value: Any, attrs: Mapping[str, Any] | None = None) -> 
 
 
 def _array(values: Any, dims: Sequence[str], attrs: Mapping[str, Any]) -> xr.Variable:
-    """Without coordinates: arrays that have their own are aligned one by one, which took half of a small run."""
+    """Make a variable without coordinates: arrays with their own are aligned one by one, half of a small run."""
     import xarray as xr
 
     return xr.Variable(dims, values, attrs)

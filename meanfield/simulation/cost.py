@@ -126,7 +126,7 @@ class Product:
 
 
 def _products(net: Net) -> list[Product]:
-    """Those of the depth units, from the input up."""
+    """The products of the depth units, from the input up."""
     products = []
     for unit, place, spec in uses(net.units):
         if spec.mixes_channels:
@@ -194,7 +194,7 @@ def _own_products(net: Net) -> float:
 
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
-    """Per product, (columns asked from the right, from the left), and itself."""
+    """For every product the columns asked from the right and from the left, and the product itself."""
     places, products = net.places, _products(net)
     probed = overlap_method(net).name == "probes"
     matrices = []

@@ -73,7 +73,7 @@ class Forward:
 
     @property
     def all_passages(self) -> list[Passage]:
-        """Those of the units, numbered as places are, and of the readout, if there is one."""
+        """The passages of the units, numbered as places are, and that of the readout, if there is one."""
         return [*self.passages, *([] if self.readout is None else [self.readout])]
 
     def let_go(self, number: int) -> None:
@@ -373,7 +373,7 @@ def _scaled_along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tu
 
 
 def _excess(stream: Any, arrays: Arrays) -> Any:
-    """By how many powers of two each draw's stream must shrink; None if no stream must, as usual."""
+    """How many powers of two each draw's stream must shrink by; None if no stream must, as usual."""
     if max(stream.max(), -stream.min()) < 2.0**LARGEST_EXPONENT:
         return None
     xp = arrays.xp

@@ -96,7 +96,7 @@ class Tuning:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """Those of the grid; empty where rates are searched for."""
+        """The rates of the grid; empty where rates are searched for."""
         if self.grid is None:
             return ()
         if np.ndim(self.grid) == 0:

@@ -350,7 +350,7 @@ def _squared_gradients(uses: Sequence[Use], errors: Sequence[Any]) -> Any:
 
 
 def _added_up(parts: Iterable[Any]) -> Any:
-    """Of fresh arrays, in the memory of the first."""
+    """The sum of fresh arrays, in the memory of the first."""
     return reduce(iadd, parts)
 
 

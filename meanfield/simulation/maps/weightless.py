@@ -135,7 +135,7 @@ class NormalisationOperation(SymmetricOperation):
 
 
 def _channel_mean(values: Any) -> Any:
-    """Over channels, which keep their axis."""
+    """The mean over channels, which keep their axis."""
     return values.mean(axis=1)[:, None]
 
 
@@ -168,7 +168,7 @@ class BatchNormalisationOperation(SymmetricOperation):
 
 
 def _batch_mean(values: Any, arrays: Arrays) -> Any:
-    """Over the last two axes, samples and sites, which stay with one entry each.
+    """The mean over the last two axes, samples and sites, which stay with one entry each.
 
     Sums are taken in the same order whatever other nets lie beside: over vectors of nets and channels where these lie
     innermost, or else along rows.
@@ -213,7 +213,7 @@ class Masks:
     step: int
 
     def of_nets(self, nets: slice) -> Masks:
-        """Those of some nets, for a pass of their own."""
+        """The masks of some nets, for a pass of their own."""
         return Masks(self.seeds[nets], self.step)
 
     def drawn(self, rate: float, shape: Sequence[int]) -> NDArray[np.bool_]:

@@ -59,14 +59,14 @@ class Measure(ABC):
 
     @abstractmethod
     def cost(self, net: Net) -> Cost:
-        """Of one draw."""
+        """What one draw costs."""
 
     def operations(self, net: Net) -> float:
-        """As of `cost`."""
+        """How many operations one draw takes, as `cost` has them."""
         return self.cost(net).operations
 
     def together(self, net: Net) -> int:
-        """As of `cost`."""
+        """How many draws are carried together, as `cost` has it."""
         return self.cost(net).together
 
     def multiple(self, net: Net) -> int:
@@ -74,7 +74,7 @@ class Measure(ABC):
         return 1
 
     def bytes(self, net: Net, draws: int) -> int:
-        """At the peak of so many draws in one process, which carries some of them at a time."""
+        """The memory at the peak of so many draws in one process, which carries some of them at a time."""
         cost = self.cost(net)
         return min(draws, cost.together) * cost.bytes
 

@@ -193,7 +193,7 @@ class FirstDirections(BlockMeasure):
 
 
 def _norms_of(weights: Array, gradient: Gradient, method: Optimizer, rate: float) -> list[list[float]]:
-    """Of every net: |W|_R, |A|_R, |G|_2 and the root mean square of G's elements."""
+    """The norms of every net: |W|_R, |A|_R, |G|_2 and the root mean square of G's elements."""
     norms = []
     for net, own in enumerate(weights):
         slope = _of_net(gradient.slope, net)
@@ -364,7 +364,7 @@ def _sample_ratios(training: Training) -> Array:
 
 
 def _mean_over_samples(ratios: Array) -> Array:
-    """Over samples (D, B, ...), of ratios that are not 0 / 0, (D,); nan if none is left."""
+    """The mean over samples (D, B, ...) of the ratios that are not 0 / 0, (D,); nan if none is left."""
     flat = ratios.reshape(len(ratios), -1)
     is_number = ~np.isnan(flat)
     with np.errstate(invalid="ignore"):

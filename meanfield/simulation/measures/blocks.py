@@ -82,7 +82,7 @@ class BlockMeasure(Measure):
         return Cost(float(operations), MATRIX_ARRAYS * NUMBER_BYTES * numbers, together)
 
     def multiple(self, net: Net) -> int:
-        """Those side by side stay in one chunk, however long they take."""
+        """A chunk has a multiple of so many draws: those side by side stay together, however long they take."""
         return self.together(net)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
@@ -228,7 +228,7 @@ class TrainedFeatures(OneOptimizer):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedStreams(TrainedFeatures):
-    """The same, and after the first and the last step who changes them and the ranks of the updates; nan elsewhere.
+    """It measures the same and, after the first and last step, who changes them and ranks of updates; nan elsewhere.
 
     own_change (roles,) is what the weights of one role change alone, those of all others as at the start: the outputs
     for output weights, h_L for the others;

@@ -245,7 +245,7 @@ class Energies(Conditions, Measure):
         return 1 if self.backend == "numpy" else self.together(net)
 
     def require_memory(self, net: Net, draws: int, workers: int) -> None:
-        """As every measure, and as `arrays_of` does where this cannot be on a device."""
+        """Require the memory as every measure does, and on a device as `arrays_of` does."""
         if self.backend == "numpy":
             super().require_memory(net, draws, workers)
         elif workers:  # not those of a scheduler, whose machines are theirs

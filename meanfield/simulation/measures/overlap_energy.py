@@ -57,12 +57,12 @@ class OverlapMethod:
     columns = 2
 
     def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
-        """From errors at the last value. The state is used up: what the passes leave behind is let go."""
+        """What errors at the last value show. The state is used up: what the passes leave behind is let go."""
         return column_energies(state, top, asked), None
 
 
 class FromKernel(OverlapMethod):
-    """From the tangent kernel itself."""
+    """The overlap energy is measured from the tangent kernel itself."""
 
     name = "dense"
 
@@ -72,7 +72,7 @@ class FromKernel(OverlapMethod):
 
 
 class FromLabels(OverlapMethod):
-    """From the label column, by the top-layer reduction."""
+    """The overlap energy is measured from the label column, by the top-layer reduction."""
 
     name = "reduction"
 
@@ -82,7 +82,7 @@ class FromLabels(OverlapMethod):
 
 
 class FromProbe(OverlapMethod):
-    """From one white error at the last value, by the top-layer reduction."""
+    """The overlap energy is measured from one white error at the last value, by the top-layer reduction."""
 
     name = "probe"
     columns = 3
@@ -94,7 +94,7 @@ class FromProbe(OverlapMethod):
 
 
 class FromProbes(OverlapMethod):
-    """From a white error at every value: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
+    """It is measured from a white error at every value: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
 
     name = "probes"
 

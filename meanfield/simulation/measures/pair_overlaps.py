@@ -99,7 +99,7 @@ class PairOverlaps(Measure):
         return draw_cost(net, self.weights)._replace(operations=operations)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        """Per draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
+        """The overlaps by draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
 
         ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to unit
         h; ``overlap_innovation``, T_h minus that mean, and its square ``overlap_variance``; ``gate_deviation``
@@ -136,7 +136,7 @@ class PairOverlaps(Measure):
 
 
 def _tangents(state: passes.Forward, directions: list[ParameterDirection]) -> Iterator[list[Array]]:
-    """At the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun by then, in order."""
+    """Yield, at the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun, in order."""
     tangents: list[Array] = []
     for unit in range(1, len(state.net.units) + 1):
         if tangents:

@@ -80,7 +80,7 @@ def _priced(net: Any) -> Net:
 
 
 def _mean_square(values: Array) -> Array:
-    """Over channels, samples and sites: (D,)."""
+    """The mean square over channels, samples and sites: (D,)."""
     return np.asarray(np.square(values).reshape(len(values), -1).mean(axis=1))
 
 
@@ -220,7 +220,7 @@ class TangentPropagation(Measure):
         return replace(self, starts=tuple(sorted(starts)), inputs=batch, weights=kind)
 
     def cost(self, net: Net) -> Cost:
-        """As of the passes of an update, which carry two columns back and up, and more where more start."""
+        """The cost is that of an update's passes, which carry two columns back and up, and more where more start."""
         cost, share = draw_cost(net, self.weights), max(1.0, (1 + 2 * len(self.starts)) / 5)
         return cost._replace(operations=share * cost.operations, bytes=int(share * cost.bytes))
 

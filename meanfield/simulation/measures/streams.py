@@ -137,7 +137,7 @@ class StreamCost:
         return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
 
     def _most_at_once(self, numbers: dict[Weight, int]) -> int:
-        """Of what every weight holds, the most that lives at one time."""
+        """The most that lives at one time of what every weight holds."""
         if self.keeps_all:
             return sum(numbers.values())
         spans: dict[Weight, list[int]] = {}
@@ -169,7 +169,7 @@ class StreamMeasure(Measure):
 
     @abstractmethod
     def stream_cost(self, net: Net) -> StreamCost:
-        """Of one draw, by the kind of weights."""
+        """What one draw costs, by the kind of weights."""
 
     def settled(self, net: Net) -> Self:
         require_residual_stream(net)
@@ -230,7 +230,7 @@ class ResidualEnergies(StreamMeasure):
         return StreamCost(net, 1, 0, False, *extra)
 
     def result_bytes(self, net: Net, draws: int) -> int:
-        """Of the matrices of correlations: as drawn, with their exponents, and scaled."""
+        """The matrices of correlations take these bytes: as drawn, with their exponents, and scaled."""
         return NUMBER_BYTES * draws * 3 * self.correlations * 2 * len(net.units) ** 2
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:

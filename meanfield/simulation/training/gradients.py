@@ -88,7 +88,7 @@ def gradients(state: Forward, slope: Any, curvature: Any = None) -> dict[str, Gr
 def loss_gradients(
     state: Forward, loss: Loss, targets: Any, curved: bool = False, share: float = 1.0
 ) -> dict[str, Gradient]:
-    """Those of a loss, optionally with its curvature, on a ``share`` of the samples of a batch."""
+    """The gradients of a loss, optionally with its curvature, on a ``share`` of the samples of a batch."""
     given = (state.output, targets, state.arrays)
     return gradients(state, share * loss.slope(*given), share**0.5 * loss.curvature(*given) if curved else None)
 
@@ -146,7 +146,7 @@ class Piecewise:
     def _of_group(
         self, weights: Mapping[str, Any], batch: Data, loss: Loss, curved: bool, masks: Masks | None
     ) -> tuple[Any, Gradients]:
-        """As `sweep`, of nets that lie side by side."""
+        """Sweep nets that lie side by side, as `sweep` does all."""
         nets = len(next(iter(weights.values())))
         # Matrix products, as a readout's, would take another road for several nets than for one, and round differently.
         laid_out = {
@@ -166,7 +166,7 @@ class Piecewise:
     def _of_piece(
         self, matrices: Weights, nets: int, part: Data, loss: Loss, curved: bool, share: float, masks: Masks | None
     ) -> tuple[Any, Gradients]:
-        """As `sweep`, of some samples of a batch; what the passes keep is let go before the next piece."""
+        """Sweep some samples of a batch, as `sweep` does all; what the passes keep is let go before the next piece."""
         inputs = np.asfortranarray(np.broadcast_to(part.inputs, (nets, *part.inputs.shape[1:])))
         state = forward(self._net, matrices, inputs, self._arrays, masks)
         return state.output, loss_gradients(state, loss, part.targets, curved, share)
@@ -195,7 +195,7 @@ def _summed(first: Gradient, second: Gradient) -> Gradient:
 
 
 def _plus(total: Direction, added: Any) -> Direction:
-    """As factors while these are fewer numbers, else in place."""
+    """Add, as factors while these are fewer numbers, else in place."""
     if isinstance(total, Factored):
         return add_momentum(total, 1.0, added, 1.0)
     total += dense(added)

@@ -88,7 +88,7 @@ class Sharpness(Measure):
         return {"sharpness": sharpness, "residual": residual}
 
     def _curvature(self, net: Net, seed: int, draw: int) -> tuple[float, float]:
-        """Of one draw; in double precision, whatever was asked for, where single precision loses it."""
+        """The largest curvature of one draw, in double precision where single precision loses it."""
         for precision in dict.fromkeys((self.precision, "float64")):
             arrays, start = on_numpy(precision), stream(seed, "curvature", draw)
             weights = drawn_weights(net, seed, range(draw, draw + 1), arrays)

@@ -197,7 +197,7 @@ class TrainedLosses(Measure):
         )
 
     def _start_weights(self, net: Net, seeds: list[int], arrays: Arrays) -> dict[str, Any]:
-        """Those of every net by name, as its seed draws them, or as they are given."""
+        """The weights of every net by name, as its seed draws them, or as they are given."""
         if self.start is None:
             own = {seed: drawn_weights(net, seed, range(1), arrays) for seed in set(seeds)}
         else:
@@ -266,7 +266,7 @@ def _not_negative(name: str, value: Any) -> float:
 
 
 def _arrays(net: Net, precision: str) -> Arrays:
-    """Those without patches, where all linear maps of the net are served without them."""
+    """The arrays without patches, where all linear maps of the net are served without them."""
     plain = replace(on_numpy(precision), lenient=True)
     without = plain.for_training()
     return without if gradients.Piecewise.serve(net, without) else plain
@@ -346,7 +346,7 @@ class TrainedResidualEnergies(Measure):
         return Cost((self.steps + 1) * of_step, held, together)
 
     def multiple(self, net: Net) -> int:
-        """Those side by side, so that no chunk ends between them."""
+        """A chunk has a multiple of so many draws, those side by side, so that none ends between them."""
         return self.together(net)
 
     def result_bytes(self, net: Net, draws: int) -> int:

@@ -153,11 +153,11 @@ class Training:
             )
 
     def _output(self) -> Any:
-        """Of the nets as they are on the samples of the next step, (D, M, B, T)."""
+        """The output of the nets as they are on the samples of the next step, (D, M, B, T)."""
         return self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
 
     def _gradients(self) -> dict[str, Gradient]:
-        """Of the samples of the next step."""
+        """The gradients on the samples of the next step."""
         if self._pieces is None:
             gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self._curved)
         else:
@@ -167,7 +167,7 @@ class Training:
         return gradients
 
     def _sampled_curvatures(self) -> dict[str, Any]:
-        """By name, of optimizers that draw labels: the squared gradient at these, times the terms of the loss.
+        """The squared gradient at drawn labels, times the terms of the loss, of weights whose optimizer draws them.
 
         Its mean is the diagonal of the Gauss-Newton matrix (Liu et al. 2024).
         """
