@@ -1,5 +1,6 @@
 """What a net is given: how the samples of a batch correlate, inputs of a user's own, and images as tokens."""
 
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.seeds import checked_seed, stream
 from meanfield.common.validation import (
     Array,
+    PremiseWarning,
     real_array,
     require_array,
     require_choice,
@@ -110,6 +112,8 @@ def require_batch(batch: Batch, loss: str, inputs_given: bool, input_law: str = 
         )
 
 
+# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
+FEWEST_NORMALISED = 3
 # Bounds on the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and
 # their squares are summed over draws.
 LARGEST_FEATURE, SMALLEST_FEATURE = 1e20, 1e-20
@@ -160,6 +164,24 @@ def require_allowed(net: Net, batch: Array) -> None:
         _require_one_hot(batch)
     if why := net.units[0].maps[0].inputs_refusal(batch):
         raise ValueError(why)
+
+
+def require_normalisable(net: Net) -> None:
+    """Raise ValueError where batch normalisation leaves nothing of a net's own batch, and warn where it leaves signs.
+
+    One value of a channel is its own mean. Two values are as far from it on either side: what a step changes goes with
+    epsilon, and rare draws, whose values all but meet, make its mean.
+    """
+    if not net.couples_samples or (values := net.inputs * net.sites) >= FEWEST_NORMALISED:
+        return
+    given = (
+        f"batch normalisation over {values} value(s) of a channel, {net.inputs} sample(s) times {net.sites} site(s),"
+    )
+    remedy = f"give inputs={-(-FEWEST_NORMALISED // net.sites)} or more"
+    if values == 1:
+        raise ValueError(f"{given} leaves 0, as a value is its own mean, and no step moves it; {remedy}")
+    why = "what a step changes is of the order of epsilon but in rare draws, which make the mean"
+    warnings.warn(f"{given} leaves signs: {why}; {remedy}", PremiseWarning, stacklevel=2)
 
 
 def _require_one_hot(batch: Array) -> None:

@@ -1,15 +1,11 @@
 """Nets made of other nets: with batch normalisation, with dropout, or with a table's hyperparameters."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from meanfield.common.validation import PremiseWarning, require_instance, takes
+from meanfield.common.validation import require_instance, takes
 from meanfield.nets.maps import BatchNormalisation, Dropout, Map, Weight
 from meanfield.nets.net import Chain, Net, Unit
-
-# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
-FEWEST_NORMALISED = 3
 
 
 def with_batch_normalisation(net: Net, *, epsilon: float = 1e-5) -> Chain:
@@ -71,24 +67,6 @@ def with_dropout(net: Net, rate: float) -> Chain:
         first = replace(first, branch=(first.branch[0], *first.branch[2:]))
     top = None if net.readout_unit is None else _with_maps(net.readout_unit, dropped)
     return Chain.of(net, units=(first, *others), readout_unit=top)
-
-
-def require_normalisable(net: Net) -> None:
-    """Raise ValueError where batch normalisation leaves nothing of a net's own batch, and warn where it leaves signs.
-
-    One value of a channel is its own mean. Two values are as far from it on either side: what a step changes goes with
-    epsilon, and rare draws, whose values all but meet, make its mean.
-    """
-    if not net.couples_samples or (values := net.inputs * net.sites) >= FEWEST_NORMALISED:
-        return
-    given = (
-        f"batch normalisation over {values} value(s) of a channel, {net.inputs} sample(s) times {net.sites} site(s),"
-    )
-    remedy = f"give inputs={-(-FEWEST_NORMALISED // net.sites)} or more"
-    if values == 1:
-        raise ValueError(f"{given} leaves 0, as a value is its own mean, and no step moves it; {remedy}")
-    why = "what a step changes is of the order of epsilon but in rare draws, which make the mean"
-    warnings.warn(f"{given} leaves signs: {why}; {remedy}", PremiseWarning, stacklevel=2)
 
 
 def _require_net(net: Net) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -10,7 +11,7 @@ from math import prod
 from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
-from meanfield.nets.maps import Weight
+from meanfield.nets.maps import Map, Weight
 from meanfield.nets.net import Net, channels_by_map, joined_weights, named_weights, uses
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
@@ -152,17 +153,21 @@ def _tied_rows(products: list[Product], net: Net) -> int:
 def _kept_by_maps(net: Net) -> int:
     """Numbers per sample and site of the values that maps are given, the last value, and what maps keep besides."""
     given, remade = net.value_channels[-1], False
-    for unit, below in zip(net.units, net.value_channels, strict=False):
-        for spec, channels in channels_by_map(unit, below):
-            given += 0 if remade else channels
-            remade = operation_of(spec).remade
+    for spec, channels in _maps(net):
+        given += 0 if remade else channels
+        remade = operation_of(spec).remade
     return given + sum(_own_kept(net))
 
 
 def _own_kept(net: Net) -> list[int]:
     """Numbers per sample and site that every map of the depth units keeps besides its input."""
-    pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
-    return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in pairs]
+    return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in _maps(net)]
+
+
+def _maps(net: Net) -> Iterator[tuple[Map, int]]:
+    """The maps of the depth units, each with the channels of its input."""
+    for unit, below in zip(net.units, net.value_channels, strict=False):
+        yield from channels_by_map(unit, below)
 
 
 def step_operations(net: Net, samples: int) -> float:
@@ -187,8 +192,7 @@ def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
 
 def _own_products(net: Net) -> float:
     """Operations of the products of values with values in one draw, such as those of attention."""
-    pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
-    counts = [operation_of(spec).products(spec, channels, net.sites) for spec, channels in pairs]
+    counts = [operation_of(spec).products(spec, channels, net.sites) for spec, channels in _maps(net)]
     columns = overlap_method(net).columns
     return float(net.places * sum(up + columns * column for up, column in counts))
 

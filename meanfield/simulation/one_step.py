@@ -38,7 +38,7 @@ from meanfield.simulation.arrays import (
     require_range,
 )
 from meanfield.simulation.draws import repeated_inputs
-from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.passes import gradient_changes
 from meanfield.simulation.weights import checked_weights, given_weights
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.simulation import moves, passes
+from meanfield.simulation import passes
 from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.maps import weighted
@@ -70,7 +70,7 @@ def test_the_order_of_error_columns_changes_no_column(net, kind):
     state = passes.forward(net, weights, draw_inputs(net, streams_by_purpose(0, [0])))
     gradient = np.random.default_rng(0).normal(size=(1, net.outputs, 3, state.output.shape[3]))
     order = [2, 0, 1]
-    changes, permuted = (list(moves.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
+    changes, permuted = (list(passes.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
     for before, after in zip(changes, permuted, strict=True):
         np.testing.assert_allclose(after, before[:, :, order], rtol=1e-12 if kind == "dense" else 1e-9)
         assert np.abs(after - before).max() > 0.1 * np.abs(before).max()

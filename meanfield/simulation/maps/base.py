@@ -161,9 +161,9 @@ class WeightedOperation(Operation):
         """What the map's own weights are multiplied by, before its patches are taken."""
         return values
 
-    @abstractmethod
     def patches(self, spec: Any, values: Any, setting: Setting) -> Any:
         """X (D, in taps, B S), which a matrix that moves the weights multiplies, of what they see."""
+        raise NotImplementedError(self.no_matrix)
 
     @abstractmethod
     def moves(self, specs: Sequence[Any], errors: Sequence[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:

@@ -63,7 +63,26 @@ class LinearOperation(WeightedOperation):
 
     def moves(self, specs: Sequence[Linear], errors: Sequence[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         """sum_uses U (X^T X_here) at every use."""
-        return _updates(specs, errors, list(seen), setting)
+        features = list(seen)
+        if specs[0].weights[0].groups > 1:
+            return self._moves_by_group(specs, errors, features, setting)
+        if len(specs) == 1:
+            return [own_update(specs[0], errors[0], features[0], setting)]
+        return _tied_updates(specs, errors, features, setting)
+
+    def _moves_by_group(
+        self, specs: Sequence[Linear], errors: Sequence[Any], features: Sequence[Any], setting: Setting
+    ) -> list[Any]:
+        """`moves` of every group by itself."""
+        (weight,) = specs[0].weights
+        rows, below = weight.group_rows, weight.shape[1]
+        alone = Weight(weight.name, (rows, *weight.shape[1:]), weight.variance)
+        own_specs, by_group = [replace(spec, weights=(alone,)) for spec in specs], []
+        for group in range(weight.groups):
+            own = [error[:, group * rows : (group + 1) * rows] for error in errors]
+            seen = (values[:, group * below : (group + 1) * below] for values in features)
+            by_group.append(self.moves(own_specs, own, seen, setting))
+        return [setting.arrays.xp.concatenate(parts, axis=1) for parts in zip(*by_group, strict=True)]
 
     def kernel(self, spec: Linear, features: Any, setting: Setting) -> Any:
         """X^T X x identity over the channels above, X the patches that a channel's group sees."""
@@ -175,9 +194,6 @@ class GainOperation(VectorOperation):
     def tangent(self, spec: Gain, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return _as_column(spec, moved, setting) * moved
 
-    def patches(self, spec: Gain, values: Any, setting: Setting) -> Any:
-        raise NotImplementedError(self.no_matrix)
-
     def moves(self, specs: Sequence[Gain], errors: Sequence[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         """(sum_uses sum U X) X_here at every use, of sums over channels, samples and sites."""
         columns, apart = [setting.by_sample(error) for error in errors], [values[:, :, None] for values in seen]
@@ -244,15 +260,6 @@ def reversed_stencil(spec: Linear, setting: Setting) -> SiteTable:
     return reversed_neighbours(setting.grid, spec.kernel, spec.padding, spec.dilation)
 
 
-def _updates(maps: Sequence[Any], errors: Sequence[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """sum_uses U (X^T X_here) at every use of one weight."""
-    if maps[0].weights[0].groups > 1:
-        return _by_groups(maps, errors, features, setting)
-    if len(maps) == 1:
-        return [own_update(maps[0], errors[0], features[0], setting)]
-    return _tied_updates(maps, errors, features, setting)
-
-
 def own_update(spec: Linear, error: Any, features: Any, setting: Setting) -> Any:
     """U (X^T X), X the patches of the features: as U times the Gram matrix or as (U X^T) X, the cheaper."""
     places = setting.samples * features.shape[3]
@@ -293,21 +300,8 @@ def site_gram(spec: Linear, features: Any, setting: Setting) -> Any:
     return setting.arrays.sum_over_shifts(gram, stencil(spec, setting), samples)
 
 
-def _by_groups(maps: Sequence[Any], errors: Sequence[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """`_updates` of every group by itself."""
-    (weight,) = maps[0].weights
-    rows, below = weight.group_rows, weight.shape[1]
-    alone = Weight(weight.name, (rows, *weight.shape[1:]), weight.variance)
-    by_group = []
-    for group in range(weight.groups):
-        own = [error[:, group * rows : (group + 1) * rows] for error in errors]
-        features_of_group = [values[:, group * below : (group + 1) * below] for values in features]
-        by_group.append(_updates([replace(spec, weights=(alone,)) for spec in maps], own, features_of_group, setting))
-    return [setting.arrays.xp.concatenate(parts, axis=1) for parts in zip(*by_group, strict=True)]
-
-
 def _tied_updates(maps: Sequence[Any], errors: Sequence[Any], features: list[Any], setting: Setting) -> list[Any]:
-    """The same for a tied weight, all uses at once."""
+    """sum_uses U (X^T X_here) at every use of a tied weight, all at once."""
     xp = setting.arrays.xp
     patches = side_by_side([patches_of(spec, x, setting) for spec, x in zip(maps, features, strict=True)], setting)
     draws, channels, places = len(patches), errors[0].shape[1], patches.shape[2] // len(maps)

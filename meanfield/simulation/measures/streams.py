@@ -39,19 +39,19 @@ from meanfield.common.estimates import Means, summarise_each
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import Array, inputs_described, require_choice, require_flag
-from meanfield.nets.inputs import checked_start
+from meanfield.nets.inputs import checked_start, require_normalisable
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net, uses
-from meanfield.nets.variants import require_normalisable
 from meanfield.quantities.registry import measured_dataset
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
 from meanfield.simulation.draws import stream_starts
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.moves import GradientMoves, MatrixMoves
 from meanfield.simulation.passes import (
     LARGEST_EXPONENT,
     Forward,
+    GradientMoves,
+    MatrixMoves,
     Moves,
     Place,
     WalkedUnit,

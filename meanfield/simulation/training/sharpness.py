@@ -29,8 +29,7 @@ from meanfield.simulation.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import repeated_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.moves import gradient_changes
-from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.passes import Forward, forward, gradient_changes
 from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import LOSSES, Loss
 from meanfield.simulation.weights import given_weights

@@ -36,9 +36,8 @@ from meanfield.common.validation import (
     require_positive,
     unmasked,
 )
-from meanfield.nets.inputs import require_classes
+from meanfield.nets.inputs import FEWEST_NORMALISED, require_classes, require_normalisable
 from meanfield.nets.net import Net, Unit
-from meanfield.nets.variants import FEWEST_NORMALISED, require_normalisable
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra import dense
