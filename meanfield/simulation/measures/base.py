@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
+
+import xarray as xr
 
 from meanfield.common.machine import require_bytes
 from meanfield.common.validation import Array, require_instance
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 # Numbers of every draw by name, each (draws, ...).
 Pieces = dict[str, Array]

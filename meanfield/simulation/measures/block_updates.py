@@ -16,7 +16,14 @@ from meanfield.common.validation import Array, require_choice
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, Optimizer, Place, times
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
-from meanfield.optimizers.linear_algebra import Direction, Factored, dense, rms_operator_norm, scaled, spectral_norm
+from meanfield.optimizers.linear_algebra import (
+    Direction,
+    dense,
+    of_net,
+    rms_operator_norm,
+    scaled,
+    spectral_norm,
+)
 from meanfield.simulation.arrays import PRECISIONS, on_numpy
 from meanfield.simulation.maps.base import operation_of, weighted_operation_of
 from meanfield.simulation.measures.base import Pieces
@@ -196,15 +203,11 @@ def _norms_of(weights: Array, gradient: Gradient, method: Optimizer, rate: float
     """The norms of every net: |W|_R, |A|_R, |G|_2 and the root mean square of G's elements."""
     norms = []
     for net, own in enumerate(weights):
-        slope = _of_net(gradient.slope, net)
-        curvature = None if gradient.curvature is None else _of_net(gradient.curvature, net)
+        slope = of_net(gradient.slope, net)
+        curvature = None if gradient.curvature is None else of_net(gradient.curvature, net)
         direction, _ = method.step(None, Gradient(slope, curvature), Place(own, rate))
         norms.append([_norm(own), _norm(direction), spectral_norm(slope, NORM_TOLERANCE), _element(slope)])
     return norms
-
-
-def _of_net(stack: Direction, net: int) -> Direction:
-    return stack.of_net(net) if isinstance(stack, Factored) else stack[net]
 
 
 def _norm(matrix: Direction) -> float:

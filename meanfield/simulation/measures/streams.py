@@ -49,6 +49,7 @@ from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import (
     LARGEST_EXPONENT,
+    ErrorsByPlace,
     Forward,
     GradientMoves,
     MatrixMoves,
@@ -287,7 +288,11 @@ def _overlaps(vectors: Sequence[Array]) -> Array:
     """<v_s, v_t> / N of all pairs of steps, (D, L, L)."""
     if len(sizes := {vector.shape[1] for vector in vectors}) > 1:
         raise ValueError(f"correlations overlap increments, and features, of one size; sizes here are {sorted(sizes)}")
-    rows = np.stack(vectors, axis=1)
+    return overlaps_of_rows(np.stack(vectors, axis=1))
+
+
+def overlaps_of_rows(rows: Array) -> Array:
+    """<v_s, v_t> / N of all pairs of rows (D, L, N), (D, L, L)."""
     return np.asarray(rows @ rows.swapaxes(1, 2) / rows.shape[2])
 
 
@@ -333,7 +338,6 @@ def _scaled_means(values: Array, exponent: NDArray[np.int64]) -> tuple[Means, Me
 
 # How the weights move at learning rate 1, given a pass that gives the errors of minus the loss and a generator of signs
 # for every draw.
-ErrorsByPlace = dict[Place, Any]
 Update = Callable[[Forward, Callable[[], ErrorsByPlace], list[Generator]], Moves]
 
 

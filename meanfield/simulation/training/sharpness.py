@@ -12,9 +12,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import xarray as xr
 from numpy.random import Generator
 from scipy.linalg import eigh_tridiagonal
 
@@ -33,9 +34,6 @@ from meanfield.simulation.passes import Forward, forward, gradient_changes
 from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import LOSSES, Loss
 from meanfield.simulation.weights import given_weights
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 # An eigenvalue is known once its residual is below this share of it. Its error is then far smaller: of 576 nets that
 # were to be trained, a residual of 1e-5 left 3e-10 of the eigenvalue, one of 1e-4 left 3e-8.

@@ -46,7 +46,7 @@ from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.streams import energy
+from meanfield.simulation.measures.streams import energy, overlaps_of_rows
 from meanfield.simulation.passes import forward, require_residual_stream, units_below
 from meanfield.simulation.training import gradients
 from meanfield.simulation.training.data import Batches, Data, checked_data, drawn_weights, given_data, require_in_range
@@ -434,4 +434,4 @@ def _overlaps(streams: Sequence[Array], units: Sequence[Unit]) -> Array:
     """<r_s, r_t> / N of the increments of all pairs of units, (D, U, U)."""
     pairs = zip(streams[1:], streams[:-1], units, strict=True)
     increments = np.stack([(above - below) / unit.multiplier for above, below, unit in pairs], axis=1)
-    return np.asarray(increments @ increments.swapaxes(1, 2) / increments.shape[2])
+    return overlaps_of_rows(increments)
