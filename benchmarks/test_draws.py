@@ -28,7 +28,7 @@ from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.energies import draw_energies
 from meanfield.simulation.measures.overlap_energy import tangent_kernels
 from meanfield.simulation.measures.streams import UPDATES, ResidualEnergies, StreamUpdates
-from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.passes import gradient_changes
 from meanfield.simulation.weights import Weights, draw_weights
 
 PASSES, DRAWS = "Passes with given weights", "Draws"

@@ -15,8 +15,8 @@ from meanfield.common.seeds import stream
 from meanfield.nets.layered import ConvNet
 from meanfield.optimizers import FIRST_STEPS, linear_algebra
 from meanfield.optimizers.linear_algebra import Factored, newton_schulz, polar_factor
+from meanfield.simulation.maps.weighted import own_update_operations
 from meanfield.simulation.measures.blocks import TrainedStreams, copied, tabled
-from meanfield.simulation.moves import own_update_operations
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.sharpness import Sharpness
 from sims.common.blocks.base_values import block_net, hyperparameters

@@ -32,8 +32,6 @@ from .simulation.training.trained import TrainedResidualEnergies as TrainedResid
 
 # Runs: draws of a net under a measure.
 from .execution.run import simulate as simulate
-from .execution.run import simulate_overlaps as simulate_overlaps
-from .execution.run import simulate_loop_update as simulate_loop_update
 from .execution.run import memory as memory
 from .execution.run import Run as Run
 from .execution.run import simulate_all as simulate_all

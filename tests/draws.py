@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 
 from meanfield.simulation.maps import weighted
-from meanfield.simulation.measures.energies import Conditions
+from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.overlap_energy import LEFT_OUT
 
 # The same nets, rounded: an energy moves by a millionth, where means of draws are known to percents. Convolutional
@@ -35,7 +35,7 @@ def given_draw(net, seed):
 @contextmanager
 def terms_alone():
     """Draws leave overlap energies out: small nets form tangent kernels for them, as long as all else takes."""
-    with patch.object(Conditions, "overlap_method", lambda *_: LEFT_OUT):
+    with patch.object(Energies, "overlap_method", lambda *_: LEFT_OUT):
         yield
 
 

@@ -1,11 +1,13 @@
 """Every default of a public name, in a table: a default that changes without a word changes what users compute."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 import meanfield as mf
 from meanfield import optimizers
+from meanfield.execution.training import TrainingOptions
 
 # As the contracts of the library have them: names, and the defaults of their parameters in order.
 TABLE = """
@@ -51,14 +53,11 @@ predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; corr
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
-train: steps=None; epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; seeds=1; weights=None;
-    weight_decay=0.0; epsilon=1e-08; precision='float64'; workers=1; resume_in=None
+train: seeds=1; weights=None; workers=1; resume_in=None
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
 transfer_learning_rate: rule='auto'
-tuned_rate: steps=None; epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; seeds=4; guess=None;
-    spacing=0.125; grid=None; most_rates=64; weight_decay=0.0; epsilon=1e-08; precision='float64'; workers=1;
-    resume_in=None
+tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None
 with_batch_normalisation: epsilon=1e-05
 AdamW: beta1=0.9; beta2=0.95
 Gradient: curvature=None
@@ -70,6 +69,8 @@ SGD: momentum=0.9
 SOAP: beta1=0.95; beta2=0.95; beta3=0.95
 SSO: momentum=0.9; tolerance=1e-09
 Shampoo: beta1=0.95; beta2=0.95
+TrainingOptions: steps=None; epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0;
+    epsilon=1e-08; precision='float64'
 Sophia: beta1=0.965; beta2=0.99; rho=0.05; sampled=False
 """
 
@@ -91,7 +92,8 @@ def _found(module):
             yield name, defaults
 
 
-STATED, FOUND = _stated(), dict(_found(mf)) | dict(_found(optimizers))
+OPTIONS = SimpleNamespace(TrainingOptions=TrainingOptions)  # of mf.train and mf.tuned_rate
+STATED, FOUND = _stated(), dict(_found(mf)) | dict(_found(optimizers)) | dict(_found(OPTIONS))
 
 
 def test_every_default_is_named():

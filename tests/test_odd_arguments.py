@@ -138,8 +138,6 @@ SERVED = {
         **DRAWN,
         **KEPT,
     },
-    "simulate_overlaps": {"net": NET, "pairs": PAIRS, "weights": "dense", "fixed_layers": 0, **DRAWN},
-    "simulate_loop_update": {"loop": LOOP, "update": "isotropic", "weights": "dense", "inputs": None, **DRAWN},
     "memory": {"net": NET, "draws": 1, "measure": None, "weights": "dense"},
     "Run": {"net": NET, "measure": mf.Energies(), **DRAWN},
     "simulate_all": {"runs": [mf.Run(NET, mf.Energies(), 2, 0)], "workers": 1, "store": None},

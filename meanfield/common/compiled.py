@@ -36,7 +36,7 @@ class _Kept(FunctionCache):  # type: ignore[misc]
 
     @cached_property
     def _called(self) -> str:
-        """Of the code and all that it refers to; asked for at the first call, when all of these are there."""
+        """The identity of the code and of all that it refers to, asked for at the first call, when these are there."""
         return Identity()(self._py_func)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:

@@ -57,7 +57,7 @@ class Means:
 
 
 def summarise_each(values: Array) -> Means:
-    """As `summarise`, for values of any shape (N, ...) that are too many for their covariance."""
+    """Summarise values of any shape (N, ...) as `summarise` does, where they are too many for their covariance."""
     draws = require_count("draws", len(values), minimum=2, why="one draw has no standard error")
     mean = values.mean(axis=0)
     stderr = np.sqrt(np.square(values - mean).sum(axis=0) / (draws * (draws - 1)))
@@ -174,7 +174,7 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
 
 
 def _positive(name: str, values: ArrayLike) -> Array:
-    """As floats that have a logarithm, or TypeError / ValueError."""
+    """Return the values as floats that have a logarithm, or raise TypeError or ValueError."""
     array = real_array(name, values)
     if not (np.all(array > 0) and np.all(np.isfinite(array))):
         raise ValueError(f"a power law needs positive finite {name}: logarithms are fitted, weighted by 1/stderr")

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+from tqdm import tqdm
 
 from meanfield.common.validation import require_count
 
@@ -55,7 +56,6 @@ def seconds_refusal(needed: float, what: str, remedy: str) -> str:
 
 def progress(steps: Iterable[T], total: int, unit: str) -> Iterable[T]:
     """The steps as they are, with a bar on a terminal once they have taken two seconds, as that of drawing."""
-    from tqdm import tqdm  # not by what is over at once
 
     return tqdm(steps, total=total, unit=unit, delay=2, disable=None, leave=False) if total > 1 else steps
 

@@ -37,7 +37,7 @@ def when_terminated(act: Callable[[], object]) -> AbstractContextManager[None]:
 
 @contextmanager
 def _reacting(act: Callable[[int], object]) -> Iterator[None]:
-    """As `when_terminated`, with the number of the signal."""
+    """Act at a signal as `when_terminated` does, with the number of the signal."""
     before = {number: signal.getsignal(number) for number in ENDINGS}
     if current_thread() is not main_thread():
         yield

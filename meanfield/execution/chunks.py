@@ -73,10 +73,12 @@ def plan(chunk: Chunk, operations: float, multiple: int = 1) -> list[Chunk]:
 
 
 def compute_chunk(chunk: Chunk) -> Pieces:
-    """Per-draw numbers of one chunk: name -> (draws, ...)."""
+    """The numbers of one chunk, draw by draw: name -> (draws, ...)."""
     together = chunk.measure.together(chunk.net)
     ends = [(start, min(start + together, chunk.stop)) for start in range(chunk.start, chunk.stop, together)]
-    batches = [chunk.measure.draw(chunk.net, chunk.seed, range(start, stop)) for start, stop in ends]
+    batches = []
+    for start, stop in ends:
+        batches.append(chunk.measure.draw(chunk.net, chunk.seed, range(start, stop)))
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 

@@ -12,7 +12,7 @@ from meanfield.common.identity import Identity
 from meanfield.common.validation import require_instance
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.net import Net
-from meanfield.simulation.maps import OPERATIONS
+from meanfield.simulation.maps.base import OPERATIONS
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.version import __version__
 

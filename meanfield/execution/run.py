@@ -28,16 +28,13 @@ from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, PieceStore, one_thread
 from meanfield.execution.digests import provenance
 from meanfield.execution.workers import Submit, Workers, cluster, interrupts_held, leave_import, pool
-from meanfield.nets.layered import Sequential
-from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.simulation.cost import BATCH_BYTES_HELD
 from meanfield.simulation.kernels.gram_process import require_gram_process
 from meanfield.simulation.measures.base import Measure, Pieces, require_measure
 from meanfield.simulation.measures.energies import Energies
-from meanfield.simulation.measures.pair_overlaps import PairOverlaps
-from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
+from meanfield.simulation.measures.streams import ResidualEnergies
 from meanfield.simulation.weights import give_back
 
 # Why an option of one default measure means nothing for a net that is measured by the other.
@@ -119,39 +116,6 @@ def memory(net: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | N
     return max(bytes_needed(measure, net, count) for measure in measures)
 
 
-def simulate_overlaps(net: Sequential, *, pairs: Iterable[Any], **options: Any) -> xr.Dataset:
-    """Measure the overlaps T_h of pairs of parameter directions: `simulate` with the measure `PairOverlaps`.
-
-    ``options`` are ``weights`` and ``fixed_layers`` of `PairOverlaps`, and ``draws``, ``seed``, ``workers`` and
-    ``resume_in`` of `simulate`; shapes, errors and source as both say.
-    """
-    require_net(as_family(net))
-    own, how = _split(PairOverlaps, options)
-    given: Any = tuple(pairs) if isinstance(pairs, Iterable) else pairs
-    return simulate(net, measure=PairOverlaps(pairs=given, **own), **how)
-
-
-def simulate_loop_update(loop: TiedLoop, **options: Any) -> xr.Dataset:
-    """Measure the change |dh_l|^2 / N of a loop's stream under one update: `simulate` with `StreamUpdates`.
-
-    ``options`` are ``update``, ``weights`` and ``inputs`` of `StreamUpdates`, and ``draws``, ``seed``, ``workers`` and
-    ``resume_in`` of `simulate`; shapes, errors and source as both say.
-    """
-    if not isinstance(loop := as_family(loop), TiedLoop):  # type: ignore[assignment]
-        raise TypeError(
-            f"loop is of type {type(loop).__name__}; it must be a TiedLoop (simulate measures updates of nets)"
-        )
-    own, how = _split(StreamUpdates, options)
-    return simulate(loop, measure=StreamUpdates(**own), **how)
-
-
-def _split(kind: Any, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of this kind of measure, and the others."""
-    names = {field.name for field in fields(kind)}
-    own = {name: value for name, value in options.items() if name in names}
-    return own, {name: value for name, value in options.items() if name not in names}
-
-
 def _measures(net: Net, measure: Measure | Iterable[Measure] | None, options: dict[str, Any]) -> list[Measure]:
     """The measures that are asked for, each once."""
     require_net(net, units=True)
@@ -175,15 +139,18 @@ def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
     if isinstance(weights := options.get("weights"), str) and weights == "gram":
         require_gram_process(net)
     kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
-    own, foreign = _split(kinds[0], options)
-    defaults = {field.name: field.default for field in fields(kinds[1])}
-    for name, value in foreign.items():
+    own, defaults = (
+        [field.name for field in fields(kinds[0])],
+        {field.name: field.default for field in fields(kinds[1])},
+    )
+    for name, value in options.items():
+        if name in own:
+            continue
         if name not in defaults:
-            options_known = ", ".join(field.name for field in fields(kinds[0]))
-            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {options_known}")
+            raise TypeError(f"simulate has no option {name!r}; {kinds[0].__name__} has {', '.join(own)}")
         if np.ndim(value) or value != defaults[name]:
             raise ValueError(REFUSED[name].format(name=name, value=value, family=type(net).__name__))
-    measure: Measure = kinds[0](**own)
+    measure: Measure = kinds[0](**{name: value for name, value in options.items() if name in own})
     return measure
 
 
@@ -218,7 +185,7 @@ SIZE_FIELDS = {
 
 
 def bytes_needed(measure: Measure, net: Net, draws: int) -> int:
-    """As `Measure.bytes` of the settled measure; of deep nets of equal layers in the time of shallow ones."""
+    """`Measure.bytes` of the settled measure, which for deep nets of equal layers takes the time of shallow ones."""
     net = measure.drawn_net(net)
     if not (isinstance(measure, Energies) and measure.backend == "numpy" and _has_equal_layers(net)):
         return measure.settled(net).bytes(net, draws)

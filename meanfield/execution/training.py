@@ -1,6 +1,7 @@
 """What users call to train nets side by side under many learning rates."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,11 @@ def train(
     data: tuple[ArrayLike, ArrayLike],
     *,
     rates: float | Sequence[float],
-    steps: int | None = None,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    optimizer: str | Optimizer = "sgd",
-    loss: str = "cross_entropy",
     seeds: int | Sequence[int] = 1,
     weights: Sequence[ArrayLike] | None = None,
-    weight_decay: float = 0.0,
-    epsilon: float = 1e-8,
-    precision: str = "float64",
     workers: int | Workers = 1,
     resume_in: Path | None = None,
+    **options: Any,
 ) -> xr.Dataset:
     """Train a net from every seed under every learning rate, and give the losses.
 
@@ -53,23 +47,13 @@ def train(
             tokens (samples, width, tokens). Targets are whole labels from 0, (samples,), for the cross-entropy, or
             values (samples, outputs) for the squared loss; under a readout with a grid they have that grid behind.
         rates: learning rates of all weights, positive.
-        steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
-            whole mini-batches: the last samples, fewer than a batch, are left out.
-        batch_size: samples of a mini-batch; all of them if left out.
-        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
-            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
-            settings of its own, such as `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs;
-            `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
-        loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
-            samples and output sites.
         seeds: whole numbers; or how many there are, for 0 .. seeds - 1.
         weights: initial weights in place of drawn ones, in the order of `net.weights`, of shapes `net.weight_shapes`.
             Seeds then key the order of the mini-batches alone.
-        weight_decay: lambda.
-        epsilon: of optimizers that divide by the size of gradients.
-        precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: as for `simulate`, a folder for finished runs.
+        options: those of `TrainingOptions`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``,
+            ``weight_decay``, ``epsilon`` and ``precision``.
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
@@ -85,10 +69,53 @@ def train(
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
     """
-    how: dict[str, Any] = {"steps": steps, "epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
-    how |= {"loss": loss, "seeds": seeds, "weights": weights, "weight_decay": weight_decay, "epsilon": epsilon}
-    run = training_run(net, data, rates=rates, precision=precision, **how)
+    run = training_run(net, data, rates=rates, seeds=seeds, weights=weights, **options)
     return simulate_all([run], workers=workers, store=store_in(resume_in))[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How nets train: the options that `meanfield.train` and `meanfield.tuned_rate` share.
+
+    Attributes:
+        steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
+            whole mini-batches: the last samples, fewer than a batch, are left out.
+        batch_size: samples of a mini-batch; all of them if left out.
+        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
+            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
+            settings of its own, such as `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs;
+            `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
+        loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
+            samples and output sites.
+        weight_decay: lambda.
+        epsilon: of optimizers that divide by the size of gradients.
+        precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
+    """
+
+    steps: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    optimizer: str | Optimizer = "sgd"
+    loss: str = "cross_entropy"
+    weight_decay: float = 0.0
+    epsilon: float = 1e-8
+    precision: str = "float64"
+
+    @property
+    def method(self) -> Optimizer:
+        """The optimizer; ValueError for an unknown name."""
+        if not isinstance(self.optimizer, str):
+            return self.optimizer
+        require_choice("optimizer", self.optimizer, NAMED)
+        return NAMED[self.optimizer]
+
+    def steps_of(self, batches: int) -> int:
+        """Steps of training, for so many mini-batches in an epoch."""
+        if (self.steps is None) == (self.epochs is None):
+            raise ValueError(f"steps is {self.steps} and epochs is {self.epochs}; give one of them, how long to train")
+        if self.steps is not None:
+            return require_count("steps", self.steps, why="steps of training")
+        return batches * require_count("epochs", self.epochs, why="times that every sample is visited")
 
 
 def training_run(
@@ -96,37 +123,29 @@ def training_run(
     data: tuple[ArrayLike, ArrayLike],
     *,
     rates: float | Sequence[float],
-    steps: int | None = None,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    optimizer: str | Optimizer = "sgd",
-    loss: str = "cross_entropy",
     seeds: int | Sequence[int] = 1,
     weights: Sequence[ArrayLike] | None = None,
-    weight_decay: float = 0.0,
-    epsilon: float = 1e-8,
-    precision: str = "float64",
+    **options: Any,
 ) -> Run:
     """What `train` computes, for `simulate_all`; arguments and errors as there."""
+    how = TrainingOptions(**options)
     require_net(net, units=True)
     inputs, targets = checked_pair(data)
-    if isinstance(optimizer, str):
-        require_choice("optimizer", optimizer, NAMED)
-    size = len(inputs) if batch_size is None else require_count("batch_size", batch_size, maximum=len(inputs))
-    each_rate, each_seed = checked_rates(rates), checked_seeds(_seeds(seeds))
+    optimizer, samples = how.method, len(inputs)
+    size = samples if how.batch_size is None else require_count("batch_size", how.batch_size, maximum=samples)
     measure = TrainedLosses(
         inputs=inputs,
         targets=targets,
-        loss=loss,
-        optimizer=NAMED[optimizer] if isinstance(optimizer, str) else optimizer,
-        rates=each_rate,
-        seeds=each_seed,
-        steps=_steps(steps, epochs, len(inputs) // size),
+        loss=how.loss,
+        optimizer=optimizer,
+        rates=checked_rates(rates),
+        seeds=checked_seeds(range(require_count("seeds", seeds)) if np.ndim(seeds) == 0 else seeds),
+        steps=how.steps_of(samples // size),
         batch_size=size,
         start=weights,
-        weight_decay=weight_decay,
-        epsilon=epsilon,
-        precision=precision,
+        weight_decay=how.weight_decay,
+        epsilon=how.epsilon,
+        precision=how.precision,
     )
     return Run(net, measure, measure.runs, 0)
 
@@ -139,15 +158,3 @@ def checked_pair(data: Any) -> tuple[Any, Any]:
     if not inputs.ndim or not len(inputs):
         raise ValueError(f"inputs have shape {inputs.shape}; give one sample or more, (samples, channels, *grid)")
     return inputs, targets
-
-
-def _seeds(seeds: Any) -> Any:
-    return range(require_count("seeds", seeds)) if np.ndim(seeds) == 0 else seeds
-
-
-def _steps(steps: int | None, epochs: int | None, of_epoch: int) -> int:
-    if (steps is None) == (epochs is None):
-        raise ValueError(f"steps is {steps} and epochs is {epochs}; give one of them, how long to train")
-    if steps is not None:
-        return require_count("steps", steps, why="steps of training")
-    return of_epoch * require_count("epochs", epochs, why="times that every sample is visited")

@@ -89,7 +89,7 @@ PAIRS_AT_ONCE = 8192
 
 
 def _in_blocks(average: GaussianAverage) -> GaussianAverage:
-    """The same average, taken over blocks of the pairs one after the other."""
+    """The same average is taken over blocks of the pairs, one after the other."""
 
     @wraps(average)
     def blocked(c_u: Array, c_v: Array, c_uv: Array) -> Array:

@@ -1,5 +1,6 @@
 """What a net is given: how the samples of a batch correlate, inputs of a user's own, and images as tokens."""
 
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.seeds import checked_seed, stream
 from meanfield.common.validation import (
     Array,
+    PremiseWarning,
     real_array,
     require_array,
     require_choice,
@@ -18,7 +20,6 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
-from meanfield.nets.maps import Normalisation
 from meanfield.nets.net import Net
 
 LABEL_LAWS = ("independent", "teacher")
@@ -111,11 +112,11 @@ def require_batch(batch: Batch, loss: str, inputs_given: bool, input_law: str = 
         )
 
 
+# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
+FEWEST_NORMALISED = 3
 # Bounds on the largest feature of a batch: energies go as its fourth power, those of the outputs as its sixth, and
 # their squares are summed over draws.
 LARGEST_FEATURE, SMALLEST_FEATURE = 1e20, 1e-20
-# Deviations from the mean over channels, relative to the values, below which they are rounding.
-RELATIVE_SPREAD = 1e-14
 
 
 def checked_inputs(net: Net, inputs: ArrayLike | None) -> Array | None:
@@ -161,7 +162,26 @@ def require_allowed(net: Net, batch: Array) -> None:
     """
     if net.input_law == "tokens":
         _require_one_hot(batch)
-    _require_spread(net, batch)
+    if why := net.units[0].maps[0].inputs_refusal(batch):
+        raise ValueError(why)
+
+
+def require_normalisable(net: Net) -> None:
+    """Raise ValueError where batch normalisation leaves nothing of a net's own batch, and warn where it leaves signs.
+
+    One value of a channel is its own mean. Two values are as far from it on either side: what a step changes goes with
+    epsilon, and rare draws, whose values all but meet, make its mean.
+    """
+    if not net.couples_samples or (values := net.inputs * net.sites) >= FEWEST_NORMALISED:
+        return
+    given = (
+        f"batch normalisation over {values} value(s) of a channel, {net.inputs} sample(s) times {net.sites} site(s),"
+    )
+    remedy = f"give inputs={-(-FEWEST_NORMALISED // net.sites)} or more"
+    if values == 1:
+        raise ValueError(f"{given} leaves 0, as a value is its own mean, and no step moves it; {remedy}")
+    why = "what a step changes is of the order of epsilon but in rare draws, which make the mean"
+    warnings.warn(f"{given} leaves signs: {why}; {remedy}", PremiseWarning, stacklevel=2)
 
 
 def _require_one_hot(batch: Array) -> None:
@@ -172,22 +192,6 @@ def _require_one_hot(batch: Array) -> None:
             f"inputs are not one-hot in sample {sample + 1} at token {token + 1}; a net with a vocabulary takes "
             f"(samples, {batch.shape[1]}, tokens), 1 in the channel of a token's number and 0 in the others: make them "
             f"of numbers (samples, tokens) by numpy.eye({batch.shape[1]})[numbers].swapaxes(1, 2)"
-        )
-
-
-def _require_spread(net: Net, batch: Array) -> None:
-    first = net.units[0].maps[0]
-    if not isinstance(first, Normalisation) or first.epsilon:
-        return
-    centred = batch - batch.mean(axis=1, keepdims=True) if first.kind == "layer" else batch
-    spread, size = (np.square(values).mean(axis=1) for values in (centred, batch))
-    bad = spread <= (RELATIVE_SPREAD**2 * size if first.kind == "layer" else 0)
-    if bad.any():
-        sample, *site = np.argwhere(bad)[0]
-        raise ValueError(
-            f"inputs are {'the same in all channels' if first.kind == 'layer' else '0'} in sample {sample + 1} at site "
-            f"{', '.join(str(at + 1) for at in site) or 1}; normalisation {first.kind!r} divides by their "
-            f"{'standard deviation' if first.kind == 'layer' else 'root mean square'} there: give other inputs"
         )
 
 

@@ -137,7 +137,7 @@ class Sequential(Net):
 
     @property
     def has_skips(self) -> bool:
-        """As of any net, read off the layers: they are few objects in nets of a million units."""
+        """The layers say it as for any net: they are few objects in nets of a million units."""
         return any(layer.skip is not None for layer in self.layers)
 
     @cached_property
@@ -159,7 +159,7 @@ class Sequential(Net):
 
     @property
     def weight_variances(self) -> list[float]:
-        """As of any net, without its units, which take longer than most recursions that start from these."""
+        """The variances are those of any net, read without its units: these take longer than most recursions."""
         return [*(weight.variance for weight in self.hidden_weights), self.head_variance]
 
     def _layer_maps(self, weight: Weight) -> tuple[Map, ...]:

@@ -1,22 +1,28 @@
-"""The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their
-theory.
+"""The maps that branches are made of, as frozen data; `simulation/maps` has what they do, `theory/maps` their theory.
 
 Values have channels (or units), samples and sites. A map acts on every sample alike and by itself, but for batch
 normalisation, which takes the samples of a batch together, and dropout, which is drawn.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from meanfield.common.validation import require_choice, require_count, require_positive
+import numpy as np
+
+from meanfield.common.validation import Array, require_choice, require_count, require_positive
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.lattice import PADDINGS
 
 NORMALISATIONS = ("layer", "rms")
 ATTENTION_SCALES = ("inverse_sqrt", "inverse")
 POOLINGS = ("mean", "last")
+
+# Deviations from the mean over channels, relative to the values, below which they are rounding.
+RELATIVE_SPREAD = 1e-14
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,61 @@ class Weight:
         return self.shape[0] // self.groups
 
 
+class Map(ABC):
+    """What a map says of itself. Most maps say what stands here.
+
+    Attributes:
+        weights: those of the map, in the order of its channels.
+        mixes_channels: whether its weights are matrices over the channels, (out, in / groups, *kernel).
+        scales: whether its weights are factors of what passes.
+        activates: whether it applies an activation, to all of its input or to a part.
+        normalises: whether it divides the channels of every site by their size.
+        couples_samples: whether what becomes of a sample depends on the others of its batch.
+        pools: whether it takes the sites of a sample together.
+    """
+
+    weights: tuple[Weight, ...] = ()
+    mixes_channels: ClassVar[bool] = False
+    scales: ClassVar[bool] = False
+    activates: ClassVar[bool] = False
+    normalises: ClassVar[bool] = False
+    couples_samples: ClassVar[bool] = False
+    pools: ClassVar[bool] = False
+
+    @abstractmethod
+    def channels_above(self, below: int) -> int:
+        """Channels that this map gives for so many below; ValueError if it takes another number of them."""
+
+    def with_weights(self, given: Callable[[Weight], Weight]) -> Self:
+        """This map with every weight replaced by what is given for it."""
+        return self
+
+    @property
+    def is_one_stencil(self) -> bool:
+        """Whether it is one stencil over all channels."""
+        return False
+
+    @property
+    def pointwise_activation(self) -> str | None:
+        """The activation that it is, element by element, or None."""
+        return None
+
+    def inputs_refusal(self, batch: Array) -> str:
+        """Why it cannot read these inputs of a net, (samples, channels, *grid); empty if it can."""
+        return ""
+
+
 @dataclass(frozen=True)
-class Linear:
+class Linear(Map):
     """Z = W patches(X), for one weight or several side by side, whose outputs are stacked along the channels.
 
     With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; the padding says
     what is outside the grid. Without a kernel, sites do not mix.
     """
 
-    weights: tuple[Weight, ...]
+    mixes_channels = True
+
+    weights: tuple[Weight, ...] = field()
     padding: str = "circular"
     dilation: int = 1
 
@@ -65,11 +117,12 @@ class Linear:
 
     @cached_property
     def is_one_stencil(self) -> bool:
-        """Whether it is one stencil over all channels."""
         return self.taps > 1 and len(self.weights) == 1 and self.weights[0].groups == 1
 
+    def with_weights(self, given: Callable[[Weight], Weight]) -> Self:
+        return replace(self, weights=tuple(map(given, self.weights)))
+
     def channels_above(self, below: int) -> int:
-        """Channels that this map gives for so many below; ValueError if it takes another number of them."""
         require_choice("padding", self.padding, PADDINGS)
         require_count("dilation", self.dilation, why="sites between two taps of a stencil")
         for weight in self.weights:
@@ -84,14 +137,22 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Bias:
-    """Z = X + b, the same at every sample and site."""
+class OneWeight(Map):
+    """A map with one weight, a vector."""
 
     weight: Weight
 
     @cached_property
-    def weights(self) -> tuple[Weight, ...]:
+    def weights(self) -> tuple[Weight, ...]:  # type: ignore[override]
         return (self.weight,)
+
+    def with_weights(self, given: Callable[[Weight], Weight]) -> Self:
+        return replace(self, weight=given(self.weight))
+
+
+@dataclass(frozen=True)
+class Bias(OneWeight):
+    """Z = X + b, the same at every sample and site."""
 
     def channels_above(self, below: int) -> int:
         if self.weight.shape != (below,):
@@ -102,14 +163,10 @@ class Bias:
 
 
 @dataclass(frozen=True)
-class Gain:
+class Gain(OneWeight):
     """Z = g X, one number g for all channels, samples and sites, which is a weight."""
 
-    weight: Weight
-
-    @cached_property
-    def weights(self) -> tuple[Weight, ...]:
-        return (self.weight,)
+    scales = True
 
     def channels_above(self, below: int) -> int:
         if self.weight.shape != (1,):
@@ -117,17 +174,17 @@ class Gain:
         return below
 
 
-class Weightless:
-    """What maps without weights share."""
-
-    weights: ClassVar[tuple[Weight, ...]] = ()
-
-
 @dataclass(frozen=True)
-class Pointwise(Weightless):
+class Pointwise(Map):
     """sigma(X), element by element."""
 
+    activates = True
+
     activation: str
+
+    @property
+    def pointwise_activation(self) -> str:
+        return self.activation
 
     def channels_above(self, below: int) -> int:
         require_choice("activation", self.activation, ACTIVATIONS)
@@ -135,8 +192,10 @@ class Pointwise(Weightless):
 
 
 @dataclass(frozen=True)
-class Gate(Weightless):
+class Gate(Map):
     """sigma(X_1) X_2, the lower half of the channels times the activated upper half (SwiGLU with "silu")."""
+
+    activates = True
 
     activation: str
 
@@ -148,11 +207,13 @@ class Gate(Weightless):
 
 
 @dataclass(frozen=True)
-class Normalisation(Weightless):
+class Normalisation(Map):
     """(X - mean) / standard deviation ("layer") or X / root mean square ("rms"), over the channels of every site.
 
     ``epsilon`` is added to the mean square under the root; there are no affine parameters.
     """
+
+    normalises = True
 
     kind: str
     epsilon: float = 0.0
@@ -167,9 +228,24 @@ class Normalisation(Weightless):
             )
         return below
 
+    def inputs_refusal(self, batch: Array) -> str:
+        if self.epsilon:
+            return ""
+        centred = batch - batch.mean(axis=1, keepdims=True) if self.kind == "layer" else batch
+        spread, size = (np.square(values).mean(axis=1) for values in (centred, batch))
+        bad = spread <= (RELATIVE_SPREAD**2 * size if self.kind == "layer" else 0)
+        if not bad.any():
+            return ""
+        sample, *site = np.argwhere(bad)[0]
+        return (
+            f"inputs are {'the same in all channels' if self.kind == 'layer' else '0'} in sample {sample + 1} at site "
+            f"{', '.join(str(at + 1) for at in site) or 1}; normalisation {self.kind!r} divides by their "
+            f"{'standard deviation' if self.kind == 'layer' else 'root mean square'} there: give other inputs"
+        )
+
 
 @dataclass(frozen=True)
-class Attention(Weightless):
+class Attention(Map):
     """softmax(Q^T K / size^p) V over the sites of a sample, head by head, of channels Q, K and V stacked in thirds.
 
     Head h owns the channels h size .. (h + 1) size - 1 of each third; p is 1/2 ("inverse_sqrt") or 1 ("inverse").
@@ -198,8 +274,10 @@ class Attention(Weightless):
 
 
 @dataclass(frozen=True)
-class Pooling(Weightless):
+class Pooling(Map):
     """The mean over the sites of a sample, or its last site."""
+
+    pools = True
 
     kind: str = "mean"
 
@@ -209,12 +287,14 @@ class Pooling(Weightless):
 
 
 @dataclass(frozen=True)
-class BatchNormalisation(Weightless):
+class BatchNormalisation(Map):
     """(X - mean) / sqrt(variance + epsilon), both of a channel over all samples of the batch and all sites.
 
     As in training mode of other libraries, without affine parameters (Ioffe and Szegedy 2015). There are no running
     means: whatever batch a net is given, it is normalised by that batch.
     """
+
+    couples_samples = True
 
     epsilon: float = 1e-5
 
@@ -224,7 +304,7 @@ class BatchNormalisation(Weightless):
 
 
 @dataclass(frozen=True)
-class Dropout(Weightless):
+class Dropout(Map):
     """In training: every value 0 with probability ``rate``, or else divided by 1 - rate (Srivastava et al. 2014).
 
     Values are independent over channels, samples and sites, and drawn anew at every step. Outside training, as in
@@ -237,6 +317,3 @@ class Dropout(Weightless):
         if require_positive("rate", self.rate, why="it is the share of values that are dropped") >= 1:
             raise ValueError(f"rate is {self.rate:g}; dropout of all values leaves nothing: give less than 1")
         return below
-
-
-Map = Linear | Bias | Gain | Pointwise | Gate | Normalisation | Attention | Pooling | BatchNormalisation | Dropout

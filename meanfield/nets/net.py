@@ -28,7 +28,7 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import BatchNormalisation, Linear, Map, Pointwise, Pooling, Weight
+from meanfield.nets.maps import Map, Weight
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Net:
 
     @cached_property
     def _role_of_place(self) -> dict[str, str]:
-        """Of all weights of the depth units, a weight of the first one that others share being hidden."""
+        """The role of every weight of the depth units; a weight of the first unit that others share is hidden."""
         return dict.fromkeys(named_weights(self.units[:1]), "input") | dict.fromkeys(
             named_weights(self.units[1:]), "hidden"
         )
@@ -182,8 +182,7 @@ class Net:
     @cached_property
     def input_activation(self) -> Activation:
         """sigma of the first map, which reads the input; the identity where that is no activation."""
-        first = self.units[0].maps[0]
-        return activation_named(first.activation if isinstance(first, Pointwise) else "linear")
+        return activation_named(self.units[0].maps[0].pointwise_activation or "linear")
 
     @property
     def weight_shapes(self) -> list[tuple[int, ...]]:
@@ -218,12 +217,12 @@ class Net:
     @cached_property
     def couples_samples(self) -> bool:
         """Whether what a sample becomes depends on the others of its batch."""
-        return any(isinstance(part, BatchNormalisation) for unit in self.all_units for part in unit.maps)
+        return any(part.couples_samples for unit in self.all_units for part in unit.maps)
 
     @property
     def is_pooled(self) -> bool:
         """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
+        return self.readout_unit is not None and any(part.pools for part in self.readout_unit.branch)
 
     @property
     def reduces_to_top(self) -> bool:
@@ -370,8 +369,8 @@ class Chain(Net):
     def _energy_of_variance_one(self) -> float:
         """1 / (channels x variance) of the first weights, where nothing but an activation stands below them."""
         unit = self.units[0]
-        above = unit.branch[isinstance(unit.branch[0], Pointwise) :]
-        weights = above[0].weights if above and isinstance(above[0], Linear) and unit.skip is None else ()
+        above = unit.branch[unit.branch[0].pointwise_activation is not None :]
+        weights = above[0].weights if above and above[0].mixes_channels and unit.skip is None else ()
         if len(weights) != 1 or not weights[0].variance or not unit.multiplier:
             raise ValueError(
                 "input_law is 'normalised': inputs are scaled so that what the first weights give has variance 1, "

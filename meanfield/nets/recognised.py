@@ -16,11 +16,10 @@ import numpy as np
 
 from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet, Sequential
 from meanfield.nets.loop import Loop, TiedLoop
-from meanfield.nets.maps import Attention, Gate, Linear, Map, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import Attention, Linear, Normalisation, Pointwise, Weight
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
-from meanfield.nets.transformer import SWIGLU, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
-from meanfield.nets.transformer import TOKEN_READOUTS as READ_TOKENS
+from meanfield.nets.transformer import SWIGLU, TOKEN_READOUTS, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
 
 NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
@@ -80,7 +79,7 @@ def _told(net: Net) -> tuple[list[Any], list[float]]:
         kinds.append((unit.skip, len(unit.branch), len(unit.after)))
         numbers.append(unit.multiplier)
         for part in unit.maps:
-            own = [getattr(part, field.name) for field in fields(part) if field.name not in ("weight", "weights")]
+            own = [getattr(part, field.name) for field in fields(part) if field.name not in ("weight", "weights")]  # type: ignore[arg-type]
             kinds.append((type(part), *own))
             for weight in part.weights:
                 kinds.append((places[weight.name], weight.shape, weight.groups))
@@ -103,34 +102,31 @@ def _same_inputs(net: Net, chain: Chain) -> bool:
 
 def _readings(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
     """Families with the fields that the units suggest."""
-    first = chain.units[0].branch
     if chain.readout_unit is None:
-        if _are(first, Pointwise, Linear):
-            yield TiedLoop, _loop(chain)
-    elif any(isinstance(part, Attention) for unit in chain.units[:2] for part in unit.branch):
-        yield from ((Transformer, given) for given in _transformers(chain))
-    elif _are(first[:2], Pointwise, Linear) and isinstance(chain.readout_unit.branch[-1], Linear):
-        yield from _layered(chain)
+        match chain.units[0].branch:
+            case (Pointwise(activation=activation), Linear(weights=(weight, *_))):
+                yield TiedLoop, _loop(chain, activation, weight)
+        return
+    if Attention in {type(part) for unit in chain.units[:2] for part in unit.branch}:
+        yield from ((Transformer, given) for given in _transformers(chain, chain.readout_unit))
+        return
+    match chain.units[0].branch[:2], chain.readout_unit.branch:
+        case (Pointwise(activation=activation), Linear()), (*_, Linear()):
+            yield from _layered(chain, chain.readout_unit, activation)
 
 
-def _are(maps: tuple[Map, ...], *kinds: type) -> bool:
-    return len(maps) == len(kinds) and all(map(isinstance, maps, kinds))
-
-
-def _layered(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
+def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
     """Plain nets and residual ones, fully connected or on grids."""
-    activation: Any = chain.units[0].branch[0]
-    layers = [part for unit in chain.units for part in unit.branch if isinstance(part, Linear)]
+    layers: list[Any] = [part for unit in chain.units for part in unit.branch if part.mixes_channels]
     weights = [layer.weights[0] for layer in layers]
     widths = tuple(weight.shape[0] for weight in weights)
     blocks = [number for number, unit in enumerate(chain.units) if unit.skip is not None]
     width = "channels" if chain.grid else "width"
-    given: Fields = {"activation": activation.activation, "inputs": chain.inputs, "outputs": chain.output_shape[1]}
+    given: Fields = {"activation": activation, "inputs": chain.inputs, "outputs": chain.output_shape[1]}
     given[width] = widths[0] if len(set(widths)) == 1 else widths
     given[f"input_{width}"] = None if chain.input_channels == widths[0] else chain.input_channels
     if chain.grid:
-        assert chain.readout_unit is not None
-        pooled = any(isinstance(part, Pooling) for part in chain.readout_unit.branch)
+        pooled = any(part.pools for part in readout.branch)
         given |= {"grid": chain.grid, "kernel": layers[0].kernel, "padding": layers[0].padding}
         given["readout"] = READOUTS[0] if pooled else READOUTS[1]
     if blocks:
@@ -146,44 +142,37 @@ def _layered(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
         yield family, given | {"depth": len(chain.units), "weight_variance": variance, "head": head}
 
 
-def _loop(chain: Chain) -> Fields:
-    activation, linear = chain.units[0].branch
-    assert isinstance(activation, Pointwise)
-    assert isinstance(linear, Linear)
-    depth, step, weight = len(chain.units), chain.units[0].multiplier, linear.weights[0]
+def _loop(chain: Chain, activation: str, weight: Weight) -> Fields:
+    depth, step = len(chain.units), chain.units[0].multiplier
     alpha = _rounded(-log(step) / log(depth)) if depth > 1 and step > 0 else 1.0
-    given: Fields = {"depth": depth, "width": chain.input_channels, "alpha": alpha, "activation": activation.activation}
+    given: Fields = {"depth": depth, "width": chain.input_channels, "alpha": alpha, "activation": activation}
     return given | {"weight_variance": _rounded(weight.variance * weight.fan_in), "tied": chain.is_tied or depth == 1}
 
 
-def _transformers(chain: Chain) -> Iterator[Fields]:
-    """Of all scalings and heads: what their fields set is a number in every weight."""
-    embedded = _are(chain.units[0].branch, Linear)
-    if len(chain.units) < embedded + 2 or chain.readout_unit is None or len(chain.grid) != 1:
+def _transformers(chain: Chain, readout: Unit) -> Iterator[Fields]:
+    """The fields for every scaling and head, as what these set is a number in every weight."""
+    embedded = len(chain.units[0].branch) == 1 and chain.units[0].branch[0].mixes_channels
+    if len(chain.units) < embedded + 2 or len(chain.grid) != 1:
         return
     looks_unit, feeds_unit = chain.units[embedded : embedded + 2]
-    attention = _first(looks_unit, Attention)
-    norm, fed = _first(looks_unit, Normalisation), _first(feeds_unit, Pointwise) or _first(feeds_unit, Gate)
+    first_of_kind: dict[type, Any] = {type(part): part for part in reversed(looks_unit.maps)}
+    attention, norm = first_of_kind.get(Attention), first_of_kind.get(Normalisation)
+    fed: Any = next((part for part in feeds_unit.maps if part.activates), None)
     matrices = [weight for part in feeds_unit.maps for weight in part.weights if len(weight.shape) > 1]
     if attention is None or fed is None or not matrices:
         return
     width, hidden = matrices[-1].shape[:2]
-    pooled = tuple(part for part in chain.readout_unit.branch if isinstance(part, Pooling))
+    pooled = tuple(part for part in readout.branch if part.pools)
     given: Fields = {"depth": (len(chain.units) - embedded) // 2, "width": width, "tokens": chain.sites}
     given |= {"heads": attention.heads, "attention_scale": attention.scale, "causal": attention.causal}
     given |= {"rotary": attention.rotary, "ffn": _rounded(hidden / width), "inputs": chain.inputs}
     given |= {"norm": "post" if looks_unit.after else "pre", "tied": chain.is_tied, "outputs": chain.output_shape[1]}
     given["normalisation"] = UNNORMALISED if norm is None else norm.kind
-    given["activation"] = SWIGLU if isinstance(fed, Gate) else fed.activation
+    given["activation"] = fed.pointwise_activation or SWIGLU
     given["vocabulary"] = chain.input_channels if embedded else None
-    given["readout"] = next((name for name, maps in READ_TOKENS.items() if maps == pooled), "every")
+    given["readout"] = next((name for name, maps in TOKEN_READOUTS.items() if maps == pooled), "every")
     for scaling, head in product(TRANSFORMER_SCALINGS, HEADS):
         yield given | {"scaling": scaling, "head": head}
-
-
-def _first(unit: Unit, kind: type) -> Any:
-    """The first map of this kind, or None."""
-    return next((part for part in unit.maps if isinstance(part, kind)), None)
 
 
 def _rounded(value: float) -> float:

@@ -289,7 +289,7 @@ class Transformer(TokenStream):
 
     @property
     def hidden_units(self) -> int:
-        """Of the FFN."""
+        """The number of hidden units of the FFN."""
         return round(self.ffn * self.width)
 
     @property

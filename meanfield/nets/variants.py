@@ -1,15 +1,11 @@
 """Nets made of other nets: with batch normalisation, with dropout, or with a table's hyperparameters."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from meanfield.common.validation import PremiseWarning, require_instance, takes
-from meanfield.nets.maps import BatchNormalisation, Bias, Dropout, Gain, Gate, Linear, Map, Pointwise, Weight
+from meanfield.common.validation import require_instance, takes
+from meanfield.nets.maps import BatchNormalisation, Dropout, Map, Weight
 from meanfield.nets.net import Chain, Net, Unit
-
-# Fewer values under batch normalisation are -1, 0 or 1 whatever they were.
-FEWEST_NORMALISED = 3
 
 
 def with_batch_normalisation(net: Net, *, epsilon: float = 1e-5) -> Chain:
@@ -36,9 +32,7 @@ def with_batch_normalisation(net: Net, *, epsilon: float = 1e-5) -> Chain:
     """
     _require_net(net)
     normalised = BatchNormalisation(epsilon)
-    units = [
-        _with_maps(unit, lambda part: [part, normalised] if isinstance(part, Linear) else [part]) for unit in net.units
-    ]
+    units = [_with_maps(unit, lambda part: [part, normalised] if part.mixes_channels else [part]) for unit in net.units]
     return Chain.of(net, units=tuple(units))
 
 
@@ -66,31 +60,13 @@ def with_dropout(net: Net, rate: float) -> Chain:
     dropout = Dropout(rate)
 
     def dropped(part: Map) -> list[Map]:
-        return [part, dropout] if isinstance(part, Pointwise | Gate) else [part]
+        return [part, dropout] if part.activates else [part]
 
     first, *others = [_with_maps(unit, dropped) for unit in net.units]
-    if isinstance(net.units[0].maps[0], Pointwise | Gate):
+    if net.units[0].maps[0].activates:
         first = replace(first, branch=(first.branch[0], *first.branch[2:]))
     top = None if net.readout_unit is None else _with_maps(net.readout_unit, dropped)
     return Chain.of(net, units=(first, *others), readout_unit=top)
-
-
-def require_normalisable(net: Net) -> None:
-    """Raise ValueError where batch normalisation leaves nothing of a net's own batch, and warn where it leaves signs.
-
-    One value of a channel is its own mean. Two values are as far from it on either side: what a step changes goes with
-    epsilon, and rare draws, whose values all but meet, make its mean.
-    """
-    if not net.couples_samples or (values := net.inputs * net.sites) >= FEWEST_NORMALISED:
-        return
-    given = (
-        f"batch normalisation over {values} value(s) of a channel, {net.inputs} sample(s) times {net.sites} site(s),"
-    )
-    remedy = f"give inputs={-(-FEWEST_NORMALISED // net.sites)} or more"
-    if values == 1:
-        raise ValueError(f"{given} leaves 0, as a value is its own mean, and no step moves it; {remedy}")
-    why = "what a step changes is of the order of epsilon but in rare draws, which make the mean"
-    warnings.warn(f"{given} leaves signs: {why}; {remedy}", PremiseWarning, stacklevel=2)
 
 
 def _require_net(net: Net) -> None:
@@ -135,14 +111,8 @@ def with_hyperparameters(net: Net, base: Net, by_role: Mapping[str, Mapping[str,
     def under(unit: Unit) -> Unit:
         first = next(weight for part in unit.maps for weight in part.weights)
         multiplier = by_role[net.role_of(first.name)]["block_multiplier"]
-        branch, after = (tuple(_with_weights(part, given) for part in maps) for maps in (unit.branch, unit.after))
+        branch, after = (tuple(part.with_weights(given) for part in maps) for maps in (unit.branch, unit.after))
         return replace(unit, branch=branch, after=after, multiplier=multiplier)
 
     top = None if net.readout_unit is None else under(net.readout_unit)
     return Chain.of(net, units=tuple(map(under, net.units)), readout_unit=top)
-
-
-def _with_weights(part: Map, given: Callable[[Weight], Weight]) -> Map:
-    if isinstance(part, Linear):
-        return replace(part, weights=tuple(map(given, part.weights)))
-    return replace(part, weight=given(part.weight)) if isinstance(part, Bias | Gain) else part

@@ -101,6 +101,11 @@ def dense(direction: Direction) -> Array:
     return direction.dense() if isinstance(direction, Factored) else direction
 
 
+def of_net(direction: Direction, net: int) -> Direction:
+    """The direction of one net of a stack."""
+    return direction.of_net(net) if isinstance(direction, Factored) else direction[net]
+
+
 def singular(matrix: Direction) -> tuple[Array, Array, Array]:
     """Compact singular value decomposition (U, s, V) with columns of U and V, s descending and not zero."""
     if isinstance(matrix, Factored):

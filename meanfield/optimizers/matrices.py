@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.optimize import brentq
 
 from meanfield.common.validation import Array
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place
@@ -371,7 +372,6 @@ def _root(function: Callable[[float], float]) -> float:
         guess = (ends[0] + ends[1]) / (ends[0] - ends[1])
         if abs(function(guess)) < 1e-9 * max(map(abs, ends)):
             return guess
-    from scipy.optimize import brentq  # a tenth of a second of import, which most roots do not need
 
     width = 2.0
     while width < STRONGEST:

@@ -33,12 +33,12 @@ class Scaling:
 
     @classmethod
     def of(cls, width: int | str | Fraction = 0, depth: int | str | Fraction = 0) -> Scaling:
-        """From exponents that `Fraction` reads: 1, "-1/2", Fraction(1, 2)."""
+        """Make a scaling from exponents that `Fraction` reads: 1, "-1/2", Fraction(1, 2)."""
         return cls(Fraction(width), Fraction(depth))
 
     @classmethod
     def read(cls, printed: str) -> Scaling:
-        """From a cell as `str` prints it, such as "r_n" or "1/(r_n sqrt(r_L))"; ValueError for any other text."""
+        """Read a cell as `str` prints it, such as "r_n" or "1/(r_n sqrt(r_L))"; ValueError for any other text."""
         exponents = {"r_n": Fraction(0), "r_L": Fraction(0)}
         for sign, part in zip((1, -1), printed.split("/"), strict=False):
             for root, name, power in _FACTOR.findall(part):
@@ -71,7 +71,7 @@ class Scaling:
         return float(width_ratio ** float(self.width) * depth_ratio ** float(self.depth))
 
     def __str__(self) -> str:
-        """In plain letters: 1, r_n, 1/sqrt(r_L), sqrt(r_n)/r_L^2."""
+        """The scaling in plain letters: 1, r_n, 1/sqrt(r_L), sqrt(r_n)/r_L^2."""
         factors = [("r_n", self.width), ("r_L", self.depth)]
         above = [_power(name, exponent) for name, exponent in factors if exponent > 0]
         below = [_power(name, -exponent) for name, exponent in factors if exponent < 0]
@@ -152,7 +152,7 @@ class Table:
 
 
 def _table(number: int, *optimizers: str, **rows: str) -> Table:
-    """With the rows of multiplier and variance, which do not depend on the optimizer (section 4.1, appendix D)."""
+    """Make a table with the rows of multiplier and variance, which no optimizer changes (section 4.1, appendix D)."""
     one_layer = number >= 9
     branch = "1/sqrt(r_L)" if one_layer else "1/r_L"
     shared = {

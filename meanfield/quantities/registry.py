@@ -184,17 +184,13 @@ def _variable(name: str, value: Any, attrs: Mapping[str, Any] | None = None) -> 
 
 
 def _array(values: Any, dims: Sequence[str], attrs: Mapping[str, Any]) -> xr.Variable:
-    """Without coordinates: arrays that have their own are aligned one by one, which took half of a small run."""
-    import xarray as xr
-
+    """Make a variable without coordinates: arrays with their own are aligned one by one, half of a small run."""
     return xr.Variable(dims, values, attrs)
 
 
 def _dataset(
     net: Spec, variables: Mapping[str, xr.Variable], attrs: Mapping[str, Any], coords: Coordinates | None
 ) -> xr.Dataset:
-    import xarray as xr
-
     spec = {"architecture": json.dumps(net.describe())}
     sizes = {dim: size for variable in variables.values() for dim, size in variable.sizes.items()}
     return xr.Dataset(variables, dict(coords or {}) | _counted(sizes, net.first_layer), spec | dict(attrs))

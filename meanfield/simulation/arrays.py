@@ -216,7 +216,7 @@ class Stencils:
         return total.reshape(gram.shape)
 
     def _bordered(self, values: Any, table: SiteTable, axis: int) -> Any:
-        """With a site of zeros behind the last along an axis, if the table reaches outside."""
+        """Add a site of zeros behind the last along an axis, if the table reaches outside."""
         if not np.any(table == OUTSIDE):
             return values
         shape = (*values.shape[:axis], 1, *values.shape[axis + 1 :])

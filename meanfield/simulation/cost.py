@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -10,14 +11,14 @@ from math import prod
 from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
-from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.maps import Map, Weight
 from meanfield.nets.net import Net, channels_by_map, joined_weights, named_weights, uses
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
-from meanfield.simulation.maps import operation_of
+from meanfield.simulation.maps.base import operation_of
+from meanfield.simulation.maps.weighted import own_update_operations
 from meanfield.simulation.measures.base import Cost
 from meanfield.simulation.measures.overlap_energy import overlap_method
-from meanfield.simulation.moves import own_update_operations
 
 # Patches of one batch should stay near the processor: beyond this, larger batches only lengthen the way.
 BATCH_BYTES = 1 << 19
@@ -126,14 +127,14 @@ class Product:
 
 
 def _products(net: Net) -> list[Product]:
-    """Those of the depth units, from the input up."""
+    """The products of the depth units, from the input up."""
     products = []
     for unit, place, spec in uses(net.units):
-        if isinstance(spec, Linear):
+        if spec.mixes_channels:
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
-            gated = place > 0 and isinstance(net.units[unit].maps[place - 1], Pointwise)
+            gated = place > 0 and net.units[unit].maps[place - 1].pointwise_activation is not None
             below = of[0].shape[1] * of[0].groups
-            products.append(Product(of, below, above, spec.taps, len(joined_weights(of)), gated))
+            products.append(Product(of, below, above, prod(of[0].shape[2:]), len(joined_weights(of)), gated))
     return products
 
 
@@ -152,17 +153,21 @@ def _tied_rows(products: list[Product], net: Net) -> int:
 def _kept_by_maps(net: Net) -> int:
     """Numbers per sample and site of the values that maps are given, the last value, and what maps keep besides."""
     given, remade = net.value_channels[-1], False
-    for unit, below in zip(net.units, net.value_channels, strict=False):
-        for spec, channels in channels_by_map(unit, below):
-            given += 0 if remade else channels
-            remade = operation_of(spec).remade
+    for spec, channels in _maps(net):
+        given += 0 if remade else channels
+        remade = operation_of(spec).remade
     return given + sum(_own_kept(net))
 
 
 def _own_kept(net: Net) -> list[int]:
     """Numbers per sample and site that every map of the depth units keeps besides its input."""
-    pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
-    return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in pairs]
+    return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in _maps(net)]
+
+
+def _maps(net: Net) -> Iterator[tuple[Map, int]]:
+    """The maps of the depth units, each with the channels of its input."""
+    for unit, below in zip(net.units, net.value_channels, strict=False):
+        yield from channels_by_map(unit, below)
 
 
 def step_operations(net: Net, samples: int) -> float:
@@ -187,14 +192,13 @@ def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
 
 def _own_products(net: Net) -> float:
     """Operations of the products of values with values in one draw, such as those of attention."""
-    pairs = (pair for at in zip(net.units, net.value_channels, strict=False) for pair in channels_by_map(*at))
-    counts = [operation_of(spec).products(spec, channels, net.sites) for spec, channels in pairs]
+    counts = [operation_of(spec).products(spec, channels, net.sites) for spec, channels in _maps(net)]
     columns = overlap_method(net).columns
     return float(net.places * sum(up + columns * column for up, column in counts))
 
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
-    """Per product, (columns asked from the right, from the left), and itself."""
+    """For every product the columns asked from the right and from the left, and the product itself."""
     places, products = net.places, _products(net)
     probed = overlap_method(net).name == "probes"
     matrices = []

@@ -24,7 +24,6 @@ from meanfield.nets.inputs import require_allowed
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
-from meanfield.simulation import passes
 from meanfield.simulation.arrays import (
     BACKENDS,
     JUMP,
@@ -38,7 +37,7 @@ from meanfield.simulation.arrays import (
     require_range,
 )
 from meanfield.simulation.draws import repeated_inputs
-from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.passes import Forward, forward, gradient_changes
 from meanfield.simulation.weights import checked_weights, given_weights
 
 
@@ -133,7 +132,7 @@ def _samples(net: Net, inputs: ArrayLike) -> int:
     return net.inputs if net.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
 
 
-def _checked_forward(net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays) -> passes.Forward:
+def _checked_forward(net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays) -> Forward:
     """The forward pass of a single draw, of given weights."""
     given = checked_weights(net, weights)
     for index, array in enumerate(given.values()):
@@ -144,7 +143,7 @@ def _checked_forward(net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, 
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)
     require_allowed(net, batch)
-    return passes.forward(net, matrices, arrays.moved(repeated_inputs(net, batch, 1)), arrays)
+    return forward(net, matrices, arrays.moved(repeated_inputs(net, batch, 1)), arrays)
 
 
 def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LEAST) -> None:

@@ -1,4 +1,4 @@
-"""The three passes over any net: forward, backward, tangent; and the walk along a residual stream.
+"""The three passes over any net: forward, backward, tangent; how weights move; and the walk along a residual stream.
 
 A net is a list of units (`meanfield.nets.net`); `meanfield.simulation.maps` has what its maps do. With D draws, B
 samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
@@ -7,9 +7,10 @@ samples, r error columns and S sites, values are (D, C, B, S), errors and tangen
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
     tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
-               Delta W X (`meanfield.simulation.moves`); a tied weight moves at each of its uses
+               Delta W X; a tied weight moves at each of its uses
 
-so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. All arrays are of one library
+so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. Weights move by the gradient's
+own step (`GradientMoves`), or by any matrices (`MatrixMoves`). All arrays are of one library
 and precision (`meanfield.simulation.arrays.Arrays`).
 
 A residual stream is a net whose units all add to the value just below,
@@ -24,15 +25,17 @@ has grown large. Multiplication by powers of two is exact, so nothing else chang
 Source: docs/theory.md section 2; Zhang et al. 2026, eqs. 2, 3, 7.
 """
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from meanfield.nets.maps import Map
-from meanfield.nets.net import Net, Unit
+from meanfield.nets.maps import Map, Weight
+from meanfield.nets.net import Net, Unit, uses
 from meanfield.simulation.arrays import NUMPY, Arrays
-from meanfield.simulation.maps import operation_of
-from meanfield.simulation.maps.base import Setting
+from meanfield.simulation.maps.base import Setting, operation_of, weighted_operation_of
+from meanfield.simulation.maps.weighted import by_use, side_by_side
 from meanfield.simulation.weights import Weights
 
 # A map's place in a net: its unit, counted from 0, and its place among the unit's maps.
@@ -74,7 +77,7 @@ class Forward:
 
     @property
     def all_passages(self) -> list[Passage]:
-        """Those of the units, numbered as places are, and of the readout, if there is one."""
+        """The passages of the units, numbered as places are, and that of the readout, if there is one."""
         return [*self.passages, *([] if self.readout is None else [self.readout])]
 
     def let_go(self, number: int) -> None:
@@ -221,7 +224,11 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
             change = moved[unit.skip].copy()
         change = _tangent_along(unit.after, len(unit.branch), change, number, passage, moves, state.setting)
         moved.append(change)
-        yield _nothing(state.values[number + 1], columns, state.arrays) if change is None else change
+        if change is None:
+            draws, channels, samples, sites = state.values[number + 1].shape
+            zeros = (draws, channels, columns * samples, sites)
+            change = state.arrays.xp.zeros(zeros, dtype=state.values[number + 1].dtype)
+        yield change
 
 
 def tangent_through(state: Forward, number: int, change: Any) -> Any:
@@ -259,9 +266,83 @@ def release(net: Net, number: int, weights: Weights) -> None:
             weights.pop(weight.name, None)
 
 
-def _nothing(value: Any, columns: int, arrays: Arrays) -> Any:
-    draws, channels, samples, sites = value.shape
-    return arrays.xp.zeros((draws, channels, columns * samples, sites), dtype=value.dtype)
+class WeightMoves(ABC):
+    """The changes that moved weights make at their places; a weight is moved at all its uses when first asked for."""
+
+    def __init__(self, state: Forward, places: Iterable[Place]) -> None:
+        self._state = state
+        self._uses: dict[tuple[Weight, ...], list[Place]] = defaultdict(list)
+        for place in places:
+            self._uses[self._map(place).weights].append(place)
+        self._made: dict[Place, Any] = {}
+
+    def of(self, place: Place) -> Any:
+        if place not in self._made:
+            places = self._uses[self._map(place).weights]
+            self._made |= dict(zip(places, self._moved(places), strict=True))
+        return self._made.pop(place)
+
+    def _map(self, place: Place) -> Any:
+        return self._state.net.units[place[0]].maps[place[1]]
+
+    def _seen(self, place: Place) -> Any:
+        spec, values = self._map(place), self._state.passages[place[0]].input_of(place[1], self._state.setting)
+        return weighted_operation_of(spec).seen(spec, values, self._state.setting)
+
+    @abstractmethod
+    def _moved(self, places: list[Place]) -> list[Any]:
+        """Delta W X at all uses of one weight, or of one stack of them."""
+
+
+class GradientMoves(WeightMoves):
+    """Weights moved by +1 times the gradient of every error column: W by sum over its uses of U X^T.
+
+    At a use the output moves by sum_uses U (X^T X_here), by Gram matrices of the features or by the gradient itself,
+    whichever is less work. The ``errors`` are used up: each is let go once its weight has moved.
+    """
+
+    def __init__(self, state: Forward, errors: MutableMapping[Place, Any]) -> None:
+        super().__init__(state, sorted(errors))
+        self._errors = errors
+
+    def _moved(self, places: list[Place]) -> list[Any]:
+        maps, errors = [self._map(place) for place in places], [self._errors.pop(place) for place in places]
+        return weighted_operation_of(maps[0]).moves(maps, errors, map(self._seen, places), self._state.setting)
+
+
+def gradient_changes(state: Forward, output_error: Any) -> Iterator[Any]:
+    """T_1 .. T_D, (D, C, r B, S), under plain gradients of every column r of errors (D, outputs, r B, sites)."""
+    top, _ = through_readout(state, output_error)
+    units = len(state.net.units)
+    moves = GradientMoves(state, backward(state, top, units))
+    return tangent(state, moves, units, top.shape[2] // state.setting.samples)
+
+
+# Delta W X (D, rows, places B S) for the weights of these places, stacked as they are, given X of all places.
+MatrixProduct = Callable[[list[Place], Any], Any]
+
+
+class MatrixMoves(WeightMoves):
+    """Weights moved by matrices: Delta W X at every use, all uses of a weight in one product.
+
+    ``product`` is called once for every weight, or stack of them, with its places and their patches side by side,
+    (D, columns, places B S); a bias has a row of ones.
+    """
+
+    def __init__(self, state: Forward, product: MatrixProduct) -> None:
+        places = [(number, place, holder) for number, place, holder in uses(state.net.units)]
+        for *_, holder in places:
+            if why := weighted_operation_of(holder).no_matrix:
+                raise ValueError(why)
+        super().__init__(state, [(number, place) for number, place, _ in places])
+        self._product = product
+
+    def _moved(self, places: list[Place]) -> list[Any]:
+        setting, inputs = self._state.setting, [self._seen(place) for place in places]
+        maps = [self._map(place) for place in places]
+        patches = [weighted_operation_of(spec).patches(spec, x, setting) for spec, x in zip(maps, inputs, strict=True)]
+        moved = self._product(places, side_by_side(patches, setting))
+        return by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), inputs[0].shape[2:], setting)
 
 
 # Elements of g are brought back to about 1 when the largest exceeds 2^100: squares and sums stay far inside floats.
@@ -374,7 +455,7 @@ def _scaled_along(unit: Unit, values: Any, carried: Any, setting: Setting) -> tu
 
 
 def _excess(stream: Any, arrays: Arrays) -> Any:
-    """By how many powers of two each draw's stream must shrink; None if no stream must, as usual."""
+    """How many powers of two each draw's stream must shrink by; None if no stream must, as usual."""
     if max(stream.max(), -stream.min()) < 2.0**LARGEST_EXPONENT:
         return None
     xp = arrays.xp

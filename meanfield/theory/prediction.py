@@ -66,7 +66,7 @@ def predict(
         batch: how the samples of a plain net's batch hang together, at level "mean_field", as for `simulate`.
         loss: "squared" or, at level "mean_field" of plain nets, "cross_entropy", as for `simulate`.
         pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
-            for `simulate_overlaps`.
+            for `PairOverlaps`.
         spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
         correlations: whether to add, at level "mean_field" of loops and of Transformers with tied blocks, what every

@@ -13,7 +13,6 @@ from typing import Any
 from meanfield.common.validation import OutsideFloats, takes
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import TiedLoop
-from meanfield.nets.maps import Gain, Normalisation
 from meanfield.nets.net import Unit
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.laws import ROUNDING
@@ -94,7 +93,7 @@ def _variances(unit: Unit) -> tuple[float, ...]:
 
 def _reads_normalised(unit: Unit) -> bool:
     others = (*unit.branch[1:], *unit.after)
-    return isinstance(unit.branch[0], Normalisation) and not any(isinstance(m, Normalisation | Gain) for m in others)
+    return unit.branch[0].normalises and not any(part.normalises or part.scales for part in others)
 
 
 SAME_BATCH = "the same data, batch size and training time at both ends"

@@ -162,7 +162,7 @@ def _minimum(log_rates: Array, losses: Array) -> tuple[float, float]:
 
 
 def _between_neighbours(log_rates: Array, centre: float) -> float:
-    """From the last rate below a centre to the first above it."""
+    """How far it is from the last rate below a centre to the first above it."""
     return float(log_rates[log_rates > centre + 1e-9].min() - log_rates[log_rates < centre - 1e-9].max())
 
 

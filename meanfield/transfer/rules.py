@@ -78,7 +78,7 @@ class Rule(ABC):
 
 
 class FiniteDepth(Rule):
-    """By the mean-field scale of the label term of each net at its own depth (`log_scale`)."""
+    """The rate goes by the mean-field scale of the label term of each net at its own depth (`log_scale`)."""
 
     name = "finite_depth"
     title = "mean field at finite depth"
@@ -113,7 +113,7 @@ class FiniteDepth(Rule):
 
 
 class WholeUpdate(Rule):
-    """By the mean-field scale of label and output term together, at each net's own depth."""
+    """The rate goes by the mean-field scale of label and output term together, at each net's own depth."""
 
     name = "whole_update"
     title = "mean field of the whole update"
@@ -145,7 +145,7 @@ class WholeUpdate(Rule):
 
 
 class DepthPower(Rule):
-    """By (L / L0)^x, the asymptote of the family, where eta* tends to a power of the depth."""
+    """The rate goes by (L / L0)^x, the asymptote of the family, where eta* tends to a power of the depth."""
 
     name = "power_law"
     title = "power law"
@@ -168,7 +168,7 @@ class DepthPower(Rule):
 
 
 class Exact(Rule):
-    """By the exact mean scale of the whole update, output term included, at finite width."""
+    """The rate goes by the exact mean scale of the whole update, output term included, at finite width."""
 
     name = "exact"
     title = "exact mean of the whole update, finite width"
@@ -189,7 +189,7 @@ class Exact(Rule):
 
 
 class Typical(Rule):
-    """By the median of eta* over drawn nets: half of all nets would take a larger rate."""
+    """The rate goes by the median of eta* over drawn nets: half of all nets would take a larger rate."""
 
     name = "typical"
     title = "typical net: median over draws"
@@ -217,7 +217,7 @@ class Typical(Rule):
         return medians[1] - medians[0]
 
     def log_interval(self, start: CarriedNet, end: CarriedNet) -> tuple[float, float]:
-        """As `log_ratio`, from the median at the start to the quantiles 0.1 and 0.9 of the nets at the end."""
+        """The interval goes as `log_ratio`, from the median at the start to the quantiles 0.1 and 0.9 at the end."""
         first = log_quantiles(start)[1]
         low, _, high = log_quantiles(end)
         return float(low - first), float(high - first)
@@ -283,7 +283,7 @@ SAME_TRAINING = "the same data, batch size, optimizer and training time at both 
 
 @dataclass(frozen=True)
 class GivenPower(Rule):
-    """By (L / L0)^x with a given exponent, for every family: the depth counts plain layers and blocks alike, m + K.
+    """The rate goes by (L / L0)^x with a given x, for every family: depth counts plain layers and blocks, m + K.
 
     Args:
         exponent: x; 0 leaves the rate unchanged, whatever the nets differ in.
@@ -356,7 +356,7 @@ def _size(net: Any, along: str) -> float:
 
 
 class PathSum(Rule):
-    """By (sum over paths of p^3)^(-1/2), with p the layers on a path from input to output.
+    """The rate goes by (sum over paths of p^3)^(-1/2), with p the layers on a path from input to output.
 
     A plain net has one path, so that the rule is (L / L0)^(-3/2); each block of a residual net doubles the paths.
 
@@ -391,7 +391,7 @@ def _log_path_sum(net: CarriedNet) -> float:
 
 @dataclass(frozen=True, eq=False)
 class StableRate(Rule):
-    """By 2 / lambda_max of the loss's curvature on a batch at initialisation, for each net (`stable_rate`).
+    """The rate goes by each net's 2 / lambda_max, of the loss's curvature on a batch at its start (`stable_rate`).
 
     Args:
         data, loss, draws, seed, level: as for `stable_rate`.

@@ -18,10 +18,9 @@ from meanfield.common.estimates import summarise
 from meanfield.common.validation import Array, require_choice, require_count, require_instances, require_positive
 from meanfield.execution.chunks import PieceStore
 from meanfield.execution.run import Run, simulate_all, store_in
-from meanfield.execution.training import NAMED, training_run
+from meanfield.execution.training import TrainingOptions, training_run
 from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
-from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD
 from meanfield.quantities.registry import measured_dataset, plain_dataset
 from meanfield.simulation.training.sharpness import Sharpness
@@ -46,7 +45,7 @@ class Tuning:
 
     Attributes:
         net, data: as for `meanfield.train`.
-        training: what else `meanfield.train` takes, but for rates, seeds, workers and resume_in.
+        training: the options of training, as `meanfield.execution.training.TrainingOptions` has them.
         seeds: of initial weights and mini-batches, two or more; or how many.
         guess, spacing, grid, most_rates: as for `tuned_rate`.
         curvature_draws: nets that are drawn for the stable rate, which 0 leaves out.
@@ -91,8 +90,13 @@ class Tuning:
         return {"net": self.net.describe(), **self.checked.measure.describe(), **how}
 
     @property
+    def options(self) -> TrainingOptions:
+        """How nets train."""
+        return TrainingOptions(**self.training)
+
+    @property
     def rates(self) -> tuple[float, ...]:
-        """Those of the grid; empty where rates are searched for."""
+        """The rates of the grid; empty where rates are searched for."""
         if self.grid is None:
             return ()
         if np.ndim(self.grid) == 0:
@@ -106,8 +110,7 @@ class Tuning:
     @property
     def descends(self) -> bool:
         """Whether it is gradient descent without momentum, for which the stable rate is a guess."""
-        optimizer = self.training.get("optimizer", "sgd")
-        return (NAMED[optimizer] if isinstance(optimizer, str) else optimizer) == SGD(0.0)
+        return self.options.method == SGD(0.0)
 
     @property
     def begins_at_curvature(self) -> bool:
@@ -149,13 +152,12 @@ class Tuning:
     def curvature(self) -> Run:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
-        how = {"loss": "cross_entropy", "precision": "float64"}
-        measure = Sharpness(inputs=inputs, **{name: self.training.get(name, how[name]) for name in how})
+        measure = Sharpness(inputs=inputs, loss=self.options.loss, precision=self.options.precision)
         return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
 
     def silent_loss(self) -> float:
         """The loss of outputs 0, which a net has whose units have all died."""
-        if self.training.get("loss", "cross_entropy") == "cross_entropy":
+        if self.options.loss == "cross_entropy":
             return log(self.net.output_shape[1])
         return float(np.square(np.asarray(self.data[1], dtype=float)).mean() / 2)
 
@@ -176,21 +178,14 @@ def tuned_rate(
     net: Net,
     data: tuple[ArrayLike, ArrayLike],
     *,
-    steps: int | None = None,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    optimizer: str | Optimizer = "sgd",
-    loss: str = "cross_entropy",
     seeds: int | Sequence[int] = 4,
     guess: float | None = None,
     spacing: float = 1 / 8,
     grid: int | Sequence[float] | None = None,
     most_rates: int = 64,
-    weight_decay: float = 0.0,
-    epsilon: float = 1e-8,
-    precision: str = "float64",
     workers: int | Workers = 1,
     resume_in: Path | None = None,
+    **options: Any,
 ) -> xr.Dataset:
     """The learning rate that minimises the training loss after so many steps or epochs, with its error over seeds.
 
@@ -201,7 +196,7 @@ def tuned_rate(
     lattice, and no run depends on those beside it.
 
     Args:
-        net, data, steps, epochs, batch_size, optimizer, loss, weight_decay, epsilon, precision: as for `train`.
+        net, data: as for `train`.
         seeds: of initial weights and mini-batches, two or more; or how many. The standard error falls as their root.
         guess: where to begin; if left out, 2 / lambda_max for plain gradient descent, and 0.01 for other optimizers
             and for nets without curvature, whose outputs are so large that their softmax is 0 or 1.
@@ -211,6 +206,8 @@ def tuned_rate(
         most_rates: where the search of a seed stops if it has not ended; ``complete`` says so.
         workers: number of processes, where 1 computes in this one; or `Workers`.
         resume_in: as for `simulate`, a folder for finished runs.
+        options: as for `train`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``, ``weight_decay``,
+            ``epsilon`` and ``precision``.
 
     Returns:
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged, NaN at rates that the
@@ -231,10 +228,8 @@ def tuned_rate(
 
     Source: Zhang et al. 2026, sections 4.1 and 4.2.
     """
-    training: dict[str, Any] = {"steps": steps, "epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
-    training |= {"loss": loss, "weight_decay": weight_decay, "epsilon": epsilon, "precision": precision}
     how: dict[str, Any] = {"seeds": seeds, "guess": guess, "spacing": spacing, "grid": grid, "most_rates": most_rates}
-    tuning = Tuning(net=net, data=data, training=training, **how)
+    tuning = Tuning(net=net, data=data, training=options, **how)
     (made,) = tune_all([tuning], workers=workers, store=store_in(resume_in))
     if made.attrs["without_minimum"]:
         raise ValueError(made.attrs["without_minimum"])

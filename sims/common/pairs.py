@@ -53,7 +53,9 @@ def open_seed(net: Sequential, pairs: tuple[DirectionPair, ...], fixed: int, see
     and lazily revealed ones of a seed are different nets.
     """
     for candidate in range(seed + 1, seed + 1 + MOST_SEEDS):
-        overlaps = mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=candidate, weights=weights, fixed_layers=fixed)
+        overlaps = mf.simulate(
+            net, measure=mf.PairOverlaps(pairs=pairs, weights=weights, fixed_layers=fixed), draws=2, seed=candidate
+        )
         if (overlaps["overlap_variance"].isel(layer=fixed) > 0).all():
             return candidate
     raise ValueError(f"no net in {MOST_SEEDS} lets every pair through layer {fixed}; give fewer pairs or wider layers")

@@ -26,7 +26,7 @@ TAKERS = {
         lambda given: mf.simulate(TOKENS, measure=mf.TokenStatistics(inputs=given), **DRAWN),
         np.ones((1, 3, 4)),
     ),
-    "updates": (lambda given: mf.simulate_loop_update(LOOP, inputs=given, **DRAWN), np.ones(3)),
+    "updates": (lambda given: mf.simulate(LOOP, measure=mf.StreamUpdates(inputs=given), **DRAWN), np.ones(3)),
     "predict": (lambda given: mf.predict(NET, level="mean_field", inputs=given), np.ones((1, 3))),
     "patches": (lambda given: mf.patch_tokens(given, patch=2, width=3), np.arange(16.0).reshape(1, 1, 4, 4)),
     "train inputs": (lambda given: mf.train(NET, (given, LABELS), rates=0.1, steps=1), SAMPLES),

@@ -121,7 +121,7 @@ def test_arrays_differ_by_values_layout_and_type():
 @pytest.mark.parametrize("package", ["numpy", "scipy", "numba"])
 def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkeypatch):
     before, known = CHUNK.key, digests.installed_version
-    monkeypatch.setattr(digests, "version", lambda name: "0.0" if name == package else known(name))
+    monkeypatch.setattr(digests, "installed_version", lambda name: "0.0" if name == package else known(name))
     code_digest.cache_clear()
     assert CHUNK.key != before
 

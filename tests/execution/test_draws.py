@@ -27,10 +27,10 @@ def _run(net, measure):
 MEASURES = {
     "simulate": lambda **how: mf.simulate(mf.MLP(depth=2, width=4), **how),
     "simulate, loop": lambda **how: mf.simulate(mf.TiedLoop(depth=2, width=4), **how),
-    "simulate_overlaps": lambda **how: mf.simulate_overlaps(
-        mf.MLP(depth=2, width=9, activation="linear"), pairs=[((1, 1), (1, 1))], **how
+    "PairOverlaps": lambda **how: mf.simulate(
+        mf.MLP(depth=2, width=9, activation="linear"), measure=mf.PairOverlaps(pairs=[((1, 1), (1, 1))]), **how
     ),
-    "simulate_loop_update": lambda **how: mf.simulate_loop_update(mf.TiedLoop(depth=2, width=4), **how),
+    "StreamUpdates": lambda **how: mf.simulate(mf.TiedLoop(depth=2, width=4), measure=mf.StreamUpdates(), **how),
     "ActivationStatistics": _run(mf.MLP(depth=2, width=4, activation="gelu"), ActivationStatistics()),
     "TrainedStreams": _run(
         BlockNet(width=4, depth=2),

@@ -17,7 +17,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.execution.chunks import Chunk, keys
 from meanfield.nets import activations
-from meanfield.nets.maps import Bias, Gain, Linear, Pointwise, Weight, Weightless
+from meanfield.nets.maps import Bias, Gain, Linear, Map, Pointwise, Weight
 from meanfield.nets.net import Chain, Unit
 from meanfield.optimizers.elementwise import SGD
 from meanfield.simulation.maps import OPERATIONS
@@ -101,7 +101,7 @@ def _joined(kind):
 
 def _map(value, operates=1.0):
     @dataclass(frozen=True)
-    class Scale(Weightless):
+    class Scale(Map):
         def factor(self):
             return value
 

@@ -19,7 +19,7 @@ def _energies(**options):
 
 
 def _updates(**options):
-    return mf.simulate_loop_update(LOOP, draws=24, seed=3, update="aligned", **options)
+    return mf.simulate(LOOP, measure=mf.StreamUpdates(update="aligned"), draws=24, seed=3, **options)
 
 
 @pytest.mark.parametrize("simulate", [_energies, _updates])
@@ -96,9 +96,12 @@ def test_smooth_streams_beyond_floats_are_refused():
 )
 def test_bad_arguments_are_refused_before_any_work(options, error, message, weights, monkeypatch):
     monkeypatch.setattr(chunks, "compute_chunk", None)
-    for simulate in (mf.simulate, mf.simulate_loop_update):
-        with pytest.raises(error, match=message):
-            simulate(LOOP, **{"draws": 4, "seed": 0, "weights": weights} | options)
+    own = {"weights": weights} | options
+    how = {name: own.pop(name, default) for name, default in {"draws": 4, "seed": 0, "workers": 1}.items()}
+    with pytest.raises(error, match=message):
+        mf.simulate(LOOP, **own, **how)
+    with pytest.raises(error, match=message):
+        mf.simulate(LOOP, measure=mf.StreamUpdates(**own), **how)
 
 
 def test_what_only_one_of_both_takes_is_refused_by_the_other():
@@ -107,9 +110,9 @@ def test_what_only_one_of_both_takes_is_refused_by_the_other():
     with pytest.raises(ValueError, match="this is a MLP"):
         mf.simulate(mf.MLP(depth=2, width=3), draws=4, seed=0, correlations=True)
     with pytest.raises(ValueError, match="'isotropic', 'aligned', 'gradient'"):
-        mf.simulate_loop_update(LOOP, draws=4, seed=0, update="adam")
-    with pytest.raises(TypeError, match="must be a TiedLoop"):
-        mf.simulate_loop_update(mf.MLP(depth=2, width=3), draws=4, seed=0)
+        mf.simulate(LOOP, measure=mf.StreamUpdates(update="adam"), draws=4, seed=0)
+    with pytest.raises(ValueError, match="no unit of this MLP adds its branch to the value below it"):
+        mf.simulate(mf.MLP(depth=2, width=3), measure=mf.StreamUpdates(), draws=4, seed=0)
 
 
 def test_loops_too_large_for_the_machine_say_how_much_they_need():

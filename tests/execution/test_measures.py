@@ -43,13 +43,7 @@ def test_an_attribute_on_which_measures_differ_names_them(tmp_path):
     drawn.to_netcdf(tmp_path / "run.nc", engine="netcdf4")
 
 
-def test_the_other_entries_forward_to_measures():
-    pairs = [((1, 1), (2, 1))]
-    forwarded = mf.simulate_overlaps(NET, pairs=pairs, fixed_layers=1, **HOW)
-    measure = mf.PairOverlaps(pairs=pairs, fixed_layers=1)
-    xr.testing.assert_identical(forwarded, mf.simulate(NET, measure=measure, **HOW))
-    forwarded = mf.simulate_loop_update(LOOP, update="aligned", **HOW)
-    xr.testing.assert_identical(forwarded, mf.simulate(LOOP, measure=mf.StreamUpdates(update="aligned"), **HOW))
+def test_without_a_measure_nets_have_energies_and_loops_residual_energies():
     xr.testing.assert_identical(mf.simulate(NET, **HOW), mf.simulate(NET, measure=mf.Energies(), **HOW))
     xr.testing.assert_identical(mf.simulate(LOOP, **HOW), mf.simulate(LOOP, measure=mf.ResidualEnergies(), **HOW))
 

@@ -17,7 +17,7 @@ def given(net):
     return [np.ones(shape) for shape in net.weight_shapes], INPUTS, ERROR[:, : net.output_shape[1]]
 
 
-OF_NETS = {"simulate_overlaps": lambda net: mf.simulate_overlaps(net, pairs=PAIRS, draws=2, seed=0)}
+OF_NETS = {"PairOverlaps": lambda net: mf.simulate(net, measure=mf.PairOverlaps(pairs=PAIRS), draws=2, seed=0)}
 OF_ALL = {
     "simulate": lambda net: mf.simulate(net, draws=2, seed=0),
     "predict": lambda net: mf.predict(net, level="mean_field"),
@@ -61,9 +61,11 @@ def test_loops_are_served_elsewhere(entry):
         entry(Module())
 
 
-def test_updates_of_loops_are_of_loops():
-    with pytest.raises(TypeError, match="loop is of type MLP; it must be a TiedLoop"):
-        mf.simulate_loop_update(NET, draws=2, seed=0)
+def test_updates_of_streams_are_of_streams():
+    with pytest.raises(
+        ValueError, match=r"no unit of this MLP adds its branch .*; give a loop, a residual net or a pre-"
+    ):
+        mf.simulate(NET, measure=mf.StreamUpdates(), draws=2, seed=0)
 
 
 @pytest.mark.parametrize("given", [NET, None, 5])

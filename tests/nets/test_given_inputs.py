@@ -43,9 +43,9 @@ def test_inputs_whose_energies_no_float_holds_are_refused(entry, options, size):
 
 @pytest.mark.parametrize("size", [1e200, 1e-200])
 def test_so_are_such_starts_of_loops(size):
-    for measure in (mf.simulate, mf.simulate_loop_update):
+    for measure in (mf.ResidualEnergies, mf.StreamUpdates):
         with pytest.raises(ValueError, match=r"inputs are of size .*e[+-]200; energies go as"):
-            measure(LOOP, draws=2, seed=0, inputs=size * NORMAL[0])
+            mf.simulate(LOOP, measure=measure(inputs=size * NORMAL[0]), draws=2, seed=0)
 
 
 @BOTH
@@ -78,7 +78,7 @@ def test_what_is_no_real_number_is_refused_wherever_arrays_are_given(inputs):
         lambda: _simulated(NET, inputs),
         lambda: _predicted(NET, inputs),
         lambda: _simulated(LOOP, inputs[0]),
-        lambda: mf.simulate_loop_update(LOOP, draws=2, seed=0, inputs=inputs[0]),
+        lambda: mf.simulate(LOOP, measure=mf.StreamUpdates(inputs=inputs[0]), draws=2, seed=0),
         lambda: mf.one_step(NET, weights, inputs, error),
         lambda: mf.pre_activations(NET, weights, inputs),
     ):

@@ -84,7 +84,9 @@ def _more_variance(loop):
 
 def test_isotropic_updates_of_one_linear_step_have_the_energy_of_the_start():
     """dh_1 = eps S h_0 / sqrt(N): mean square 1; weights do not matter."""
-    measured = mf.simulate_loop_update(_loop(depth=1, width=64, activation="linear"), draws=2000, seed=1)
+    measured = mf.simulate(
+        _loop(depth=1, width=64, activation="linear"), measure=mf.StreamUpdates(), draws=2000, seed=1
+    )
     difference = measured.stream_update_energy.values - 1.0
     error = measured.stream_update_energy_stderr.values
     assert consistent(difference, error, 2000)
@@ -110,4 +112,4 @@ def test_signs_are_fair_and_independent():
 
 def test_streams_too_large_for_their_changes_are_refused():
     with pytest.raises(OverflowError, match="take a larger alpha"):
-        mf.simulate_loop_update(_loop(depth=400, width=8, alpha=0), draws=2, seed=0)
+        mf.simulate(_loop(depth=400, width=8, alpha=0), measure=mf.StreamUpdates(), draws=2, seed=0)

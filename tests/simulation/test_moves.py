@@ -7,7 +7,7 @@ import meanfield as mf
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import uses
 from meanfield.simulation import passes
-from meanfield.simulation.moves import GradientMoves, MatrixMoves
+from meanfield.simulation.passes import GradientMoves, MatrixMoves
 from meanfield.simulation.weights import Dense, Grouped
 from tests.simulation.test_walk import STREAMS, _chain
 

@@ -78,7 +78,7 @@ def test_mean_of_the_next_unit_given_all_below_is_the_gated_overlap(net, fixed, 
     """Zhang et al. 2026, eq. 31, and Lemma 1 in the tail; in the same draws half as much again must be seen."""
 
     def followed(seed, draws):
-        return mf.simulate_overlaps(net, pairs=PAIRS, draws=draws, seed=seed, fixed_layers=fixed)
+        return mf.simulate(net, measure=mf.PairOverlaps(pairs=PAIRS, fixed_layers=fixed), draws=draws, seed=seed)
 
     # Behind a closed gate nothing is random: take the first net in which every pair goes on.
     seed = next(seed for seed in range(100) if (followed(seed, 2).overlap_variance[:, fixed] > 0).all())
@@ -91,7 +91,7 @@ def test_mean_of_the_next_unit_given_all_below_is_the_gated_overlap(net, fixed, 
 
 @pytest.mark.parametrize("weights", ["dense", "lazy"])
 def test_innovations_have_mean_zero_in_every_unit(weights):
-    drawn = mf.simulate_overlaps(NETS[2], pairs=PAIRS, draws=DRAWS, seed=2, weights=weights)
+    drawn = mf.simulate(NETS[2], measure=mf.PairOverlaps(pairs=PAIRS, weights=weights), draws=DRAWS, seed=2)
     known = drawn.overlap_innovation.notnull()
     assert consistent(drawn.overlap_innovation.values[known], drawn.overlap_innovation_stderr.values[known], DRAWS)
 
@@ -99,7 +99,7 @@ def test_innovations_have_mean_zero_in_every_unit(weights):
 def test_linear_means_grow_by_a_factor_per_block():
     """Zhang et al. 2026, eq. 35 without epsilon: exact in paired differences; without a multiplier nets must differ."""
     net = mf.ResidualMLP(depth=4, width=8, stem=1, activation="linear", scaling="multiplier_sqrt")
-    drawn = mf.simulate_overlaps(net, pairs=PAIRS, draws=DRAWS, seed=4)
+    drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=PAIRS), draws=DRAWS, seed=4)
     np.testing.assert_allclose(drawn.gate_deviation.values[0], 0.0, atol=1e-12)
     random = drawn.overlap_excess_stderr > 1e-12
     excess, stderr = (drawn[name].where(random, drop=True) for name in ("overlap_excess", "overlap_excess_stderr"))
@@ -110,7 +110,7 @@ def test_linear_means_grow_by_a_factor_per_block():
 
 def test_smooth_gates_inside_a_branch_leave_no_closed_mean():
     net = mf.ResidualMLP(depth=2, width=4, block_depth=2, tail=1, activation="gelu")
-    drawn = mf.simulate_overlaps(net, pairs=[((1, 1), (1, 2))], draws=4, seed=0)
+    drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=[((1, 1), (1, 2))]), draws=4, seed=0)
     assert drawn.overlap.notnull().all()
     np.testing.assert_array_equal(np.isfinite(drawn.gated_overlap[0]), [False, True, True])
 
@@ -125,4 +125,4 @@ def test_smooth_gates_inside_a_branch_leave_no_closed_mean():
 )
 def test_bad_requests_name_depth_units(options, message):
     with pytest.raises(ValueError, match=message):
-        mf.simulate_overlaps(NETS[2], **({"pairs": PAIRS, "draws": 2, "seed": 0} | options))
+        mf.simulate(NETS[2], measure=mf.PairOverlaps(**{"pairs": PAIRS} | options), draws=2, seed=0)

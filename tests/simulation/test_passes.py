@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.simulation import moves, passes
+from meanfield.simulation import passes
 from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.maps import weighted
 from meanfield.simulation.maps.base import Setting
 from meanfield.simulation.maps.weighted import LinearOperation, patches_of
 from meanfield.simulation.weights import Dense, draw_weights
@@ -40,7 +41,9 @@ def test_site_gram_is_the_gram_matrix_of_the_patches(net, seed):
     features = rng.normal(size=(2, net.channels_by_layer[0], net.inputs, net.sites))
     linear, setting = _linear(net), Setting(net.grid, net.inputs, {}, NUMPY)
     patches = patches_of(linear, features, setting)
-    np.testing.assert_allclose(moves.site_gram(linear, features, setting), patches.swapaxes(1, 2) @ patches, atol=1e-12)
+    np.testing.assert_allclose(
+        weighted.site_gram(linear, features, setting), patches.swapaxes(1, 2) @ patches, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("channels", [2, 40])
@@ -53,9 +56,9 @@ def test_own_update_is_the_same_both_ways(channels):
     linear, setting = _linear(net), Setting(net.grid, net.inputs, {}, NUMPY)
     patches = patches_of(linear, features, setting)
     expected = error.reshape(1, -1, 24) @ patches.swapaxes(1, 2) @ patches
-    gram, explicit = moves.own_update_operations(24, channels, 3, 2 * channels)
+    gram, explicit = weighted.own_update_operations(24, channels, 3, 2 * channels)
     assert (gram <= explicit) == (channels == 40)
-    changes = moves.own_update(linear, error, features, setting)
+    changes = weighted.own_update(linear, error, features, setting)
     np.testing.assert_allclose(changes.reshape(1, -1, 24), expected, atol=1e-10)
 
 
@@ -67,7 +70,7 @@ def test_the_order_of_error_columns_changes_no_column(net, kind):
     state = passes.forward(net, weights, draw_inputs(net, streams_by_purpose(0, [0])))
     gradient = np.random.default_rng(0).normal(size=(1, net.outputs, 3, state.output.shape[3]))
     order = [2, 0, 1]
-    changes, permuted = (list(moves.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
+    changes, permuted = (list(passes.gradient_changes(state, columns)) for columns in (gradient, gradient[:, :, order]))
     for before, after in zip(changes, permuted, strict=True):
         np.testing.assert_allclose(after, before[:, :, order], rtol=1e-12 if kind == "dense" else 1e-9)
         assert np.abs(after - before).max() > 0.1 * np.abs(before).max()

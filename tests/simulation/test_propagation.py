@@ -8,7 +8,7 @@ import pytest
 import meanfield as mf
 from meanfield.common.seeds import streams_of_draws
 from meanfield.simulation import passes
-from meanfield.simulation.measures.energies import Conditions, drawn_passes
+from meanfield.simulation.measures.energies import Energies, drawn_passes
 from meanfield.simulation.measures.propagation import _directions, token_correlation
 from tests.statistics import consistent
 
@@ -19,7 +19,7 @@ DENSE = mf.TangentPropagation(starts=(0, 2), weights="dense")
 
 
 def _state(net, draws=2):
-    return drawn_passes(net, HOW["seed"], range(draws), Conditions(weights="dense"))[0]
+    return drawn_passes(net, HOW["seed"], range(draws), Energies(weights="dense"))[0]
 
 
 @pytest.mark.parametrize("net", [NET, NET.replace(norm="post", causal=True), CONVOLUTIONAL])

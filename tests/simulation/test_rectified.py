@@ -9,8 +9,7 @@ from meanfield.nets.net import Chain, Unit
 from meanfield.optimizers.linear_algebra import dense
 from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.maps.weighted import RectifiedLinear, rectified_net
-from meanfield.simulation.moves import MatrixMoves
-from meanfield.simulation.passes import backward, forward, tangent, through_readout
+from meanfield.simulation.passes import MatrixMoves, backward, forward, tangent, through_readout
 from meanfield.simulation.training.gradients import gradients
 from meanfield.simulation.weights import Dense
 

@@ -20,7 +20,7 @@ from meanfield.simulation.kernels import gaussians as kernel
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.measures import overlap_energy
 from meanfield.simulation.measures.energies import draw_energies
-from meanfield.simulation.moves import gradient_changes
+from meanfield.simulation.passes import gradient_changes
 from meanfield.simulation.weights import Dense, Lazy, Slabs, draw_weights
 from tests.draws import in_batches
 from tests.statistics import COMPARISONS, consistent

@@ -59,7 +59,7 @@ def test_other_losses_batches_and_inputs_are_refused(how, theory, said):
 
 def test_draws_conditional_on_fixed_layers_are_no_expectation():
     pairs = [((1, 1), (1, 1))]
-    measured = mf.simulate_overlaps(NET, pairs=pairs, draws=4, seed=0, fixed_layers=2)
+    measured = mf.simulate(NET, measure=mf.PairOverlaps(pairs=pairs, fixed_layers=2), draws=4, seed=0)
     with pytest.raises(ValueError, match=r"fixed_layers \(2 and 0\)"):
         mf.compare(measured, mf.predict(NET, level="exact", pairs=pairs))
 

@@ -253,7 +253,7 @@ def _call(typing, tile, arrays, gated, starts, sums, extent):
 
 
 def _signature(base):
-    """Of a tile: the bases of five arrays, whether it is gated, and fourteen numbers."""
+    """A tile takes the bases of five arrays, whether it is gated, and fourteen numbers."""
     return ir.FunctionType(ir.VoidType(), [LONG.as_pointer(), *[base] * 4, ir.IntType(1), *[LONG] * 14])
 
 

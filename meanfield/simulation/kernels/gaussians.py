@@ -315,7 +315,7 @@ def _blend(out, vectors, coefficients, rows):
 
 @compiled(fastmath={"reassoc", "contract"}, inline="always")
 def _add(out, start, stop, coefficients, rows):
-    """Between two places, out <- out + sum_b coefficients_b rows_b."""
+    """Add between two places: out <- out + sum_b coefficients_b rows_b."""
     for b in range(len(rows)):
         weight = coefficients[b]
         for i in range(start, stop):

@@ -19,9 +19,10 @@ from meanfield.common.seeds import stream
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Attention, BatchNormalisation, Dropout, Gate, Normalisation, Pointwise, Pooling
 from meanfield.simulation.arrays import Arrays
-from meanfield.simulation.maps.base import Operation, Setting, SymmetricOperation
+from meanfield.simulation.maps.base import Operation, Setting, SymmetricOperation, operation
 
 
+@operation(Pointwise)
 class PointwiseOperation(Operation):
     """sigma(X); errors and tangents pick up sigma'(X)."""
 
@@ -30,6 +31,9 @@ class PointwiseOperation(Operation):
 
     def degree(self, spec: Pointwise) -> int | None:
         return 1 if ACTIVATIONS[spec.activation].homogeneous else None
+
+    def may_shut(self, spec: Pointwise) -> bool:
+        return not ACTIVATIONS[spec.activation].gate(np.array(-1.0))
 
     def forward(self, spec: Pointwise, values: Any, setting: Setting) -> tuple[Any, None]:
         return ACTIVATIONS[spec.activation].function(values, setting.arrays.pointwise), None
@@ -50,6 +54,7 @@ def _gated(spec: Pointwise, values: Any, columns: Any, setting: Setting, out: An
     return setting.arrays.xp.multiply(gate[:, :, None], setting.by_sample(columns), out=target).reshape(columns.shape)
 
 
+@operation(Gate)
 class GateOperation(Operation):
     """sigma(X_1) X_2 of the two halves of the channels; sigma(X_1) is kept."""
 
@@ -90,6 +95,7 @@ def _gate_slopes(spec: Gate, values: Any, activated: Any, setting: Setting) -> t
     return (slope * gated)[:, :, None], activated[:, :, None]
 
 
+@operation(Normalisation)
 class NormalisationOperation(SymmetricOperation):
     """y = (x - m) / s ("layer") or x / s ("rms"), with the Jacobian (P - y y' / C) / s (Zhang et al. 2026).
 
@@ -129,10 +135,11 @@ class NormalisationOperation(SymmetricOperation):
 
 
 def _channel_mean(values: Any) -> Any:
-    """Over channels, which keep their axis."""
+    """The mean over channels, which keep their axis."""
     return values.mean(axis=1)[:, None]
 
 
+@operation(BatchNormalisation)
 class BatchNormalisationOperation(SymmetricOperation):
     """y = (x - m) / s of every channel, m and s^2 - epsilon its mean and variance over samples and sites.
 
@@ -161,7 +168,7 @@ class BatchNormalisationOperation(SymmetricOperation):
 
 
 def _batch_mean(values: Any, arrays: Arrays) -> Any:
-    """Over the last two axes, samples and sites, which stay with one entry each.
+    """The mean over the last two axes, samples and sites, which stay with one entry each.
 
     Sums are taken in the same order whatever other nets lie beside: over vectors of nets and channels where these lie
     innermost, or else along rows.
@@ -172,6 +179,7 @@ def _batch_mean(values: Any, arrays: Arrays) -> Any:
     return rows.mean(axis=-1)[..., None, None]
 
 
+@operation(Dropout)
 class DropoutOperation(SymmetricOperation):
     """y = x times a mask of 0 and 1 / (1 - rate) in training, and x itself outside."""
 
@@ -205,7 +213,7 @@ class Masks:
     step: int
 
     def of_nets(self, nets: slice) -> Masks:
-        """Those of some nets, for a pass of their own."""
+        """The masks of some nets, for a pass of their own."""
         return Masks(self.seeds[nets], self.step)
 
     def drawn(self, rate: float, shape: Sequence[int]) -> NDArray[np.bool_]:
@@ -220,8 +228,11 @@ class Masks:
         return {seed: stream(seed, "dropout", self.step) for seed in self.seeds}
 
 
+@operation(Pooling)
 class PoolingOperation(Operation):
     """The mean over sites, or the last of them: (D, C, R, S) -> (D, C, R, 1)."""
+
+    splits_by_order = True
 
     def forward(self, spec: Pooling, values: Any, setting: Setting) -> tuple[Any, int]:
         return self.tangent(spec, values, 0, values, setting), values.shape[3]
@@ -248,6 +259,7 @@ class PoolingOperation(Operation):
 ROTARY_BASE = 10_000.0
 
 
+@operation(Attention)
 class AttentionOperation(Operation):
     """O_i = sum_j P_ij V_j, P = softmax over j of scale * Q_i . K_j, head by head.
 

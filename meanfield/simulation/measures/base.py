@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
+
+import xarray as xr
 
 from meanfield.common.machine import require_bytes
 from meanfield.common.validation import Array, require_instance
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 # Numbers of every draw by name, each (draws, ...).
 Pieces = dict[str, Array]
@@ -59,14 +58,14 @@ class Measure(ABC):
 
     @abstractmethod
     def cost(self, net: Net) -> Cost:
-        """Of one draw."""
+        """What one draw costs."""
 
     def operations(self, net: Net) -> float:
-        """As of `cost`."""
+        """How many operations one draw takes, as `cost` has them."""
         return self.cost(net).operations
 
     def together(self, net: Net) -> int:
-        """As of `cost`."""
+        """How many draws are carried together, as `cost` has it."""
         return self.cost(net).together
 
     def multiple(self, net: Net) -> int:
@@ -74,7 +73,7 @@ class Measure(ABC):
         return 1
 
     def bytes(self, net: Net, draws: int) -> int:
-        """At the peak of so many draws in one process, which carries some of them at a time."""
+        """The memory at the peak of so many draws in one process, which carries some of them at a time."""
         cost = self.cost(net)
         return min(draws, cost.together) * cost.bytes
 

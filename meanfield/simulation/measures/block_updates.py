@@ -13,14 +13,19 @@ from typing import ClassVar, Self
 import numpy as np
 
 from meanfield.common.validation import Array, require_choice
-from meanfield.nets.maps import Linear, Pointwise
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, Optimizer, Place, times
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
-from meanfield.optimizers.linear_algebra import Direction, Factored, dense, rms_operator_norm, scaled, spectral_norm
+from meanfield.optimizers.linear_algebra import (
+    Direction,
+    dense,
+    of_net,
+    rms_operator_norm,
+    scaled,
+    spectral_norm,
+)
 from meanfield.simulation.arrays import PRECISIONS, on_numpy
-from meanfield.simulation.maps import operation_of
-from meanfield.simulation.maps.weighted import patches_of
+from meanfield.simulation.maps.base import operation_of, weighted_operation_of
 from meanfield.simulation.measures.base import Pieces
 from meanfield.simulation.measures.blocks import (
     BlockMeasure,
@@ -120,8 +125,9 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
     for passage in state.all_passages:
         for place, linear in enumerate(passage.unit.maps):
             names = [weight.name for weight in linear.weights if weight.name not in read]
-            if names and isinstance(linear, Linear):
-                patches = patches_of(linear, passage.input_of(place, state.setting), state.setting)
+            if names and linear.mixes_channels:
+                values = passage.input_of(place, state.setting)
+                patches = weighted_operation_of(linear).patches(linear, values, state.setting)
                 read |= dict.fromkeys(names, np.broadcast_to(patches, (len(state.output), *patches.shape[1:])))
     return read
 
@@ -194,18 +200,14 @@ class FirstDirections(BlockMeasure):
 
 
 def _norms_of(weights: Array, gradient: Gradient, method: Optimizer, rate: float) -> list[list[float]]:
-    """Of every net: |W|_R, |A|_R, |G|_2 and the root mean square of G's elements."""
+    """The norms of every net: |W|_R, |A|_R, |G|_2 and the root mean square of G's elements."""
     norms = []
     for net, own in enumerate(weights):
-        slope = _of_net(gradient.slope, net)
-        curvature = None if gradient.curvature is None else _of_net(gradient.curvature, net)
+        slope = of_net(gradient.slope, net)
+        curvature = None if gradient.curvature is None else of_net(gradient.curvature, net)
         direction, _ = method.step(None, Gradient(slope, curvature), Place(own, rate))
         norms.append([_norm(own), _norm(direction), spectral_norm(slope, NORM_TOLERANCE), _element(slope)])
     return norms
-
-
-def _of_net(stack: Direction, net: int) -> Direction:
-    return stack.of_net(net) if isinstance(stack, Factored) else stack[net]
 
 
 def _norm(matrix: Direction) -> float:
@@ -340,9 +342,9 @@ def _activation_ratios(state: Forward) -> Array:
     for passage in state.passages:
         maps = passage.unit.maps
         for place, part in enumerate(maps):
-            if not isinstance(part, Linear):
+            if not part.mixes_channels:
                 continue
-            if place + 1 == len(maps) or not isinstance(maps[place + 1], Pointwise):
+            if place + 1 == len(maps) or maps[place + 1].pointwise_activation is None:
                 ratios.append(np.ones(len(state.output)))
                 continue
             given = passage.input_of(place + 1, state.setting)
@@ -365,7 +367,7 @@ def _sample_ratios(training: Training) -> Array:
 
 
 def _mean_over_samples(ratios: Array) -> Array:
-    """Over samples (D, B, ...), of ratios that are not 0 / 0, (D,); nan if none is left."""
+    """The mean over samples (D, B, ...) of the ratios that are not 0 / 0, (D,); nan if none is left."""
     flat = ratios.reshape(len(ratios), -1)
     is_number = ~np.isnan(flat)
     with np.errstate(invalid="ignore"):

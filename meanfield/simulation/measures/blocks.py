@@ -24,15 +24,13 @@ import xarray as xr
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.common.seeds import derived_seed, streams_of_draws
 from meanfield.common.validation import Array, require_choice, require_count
-from meanfield.nets.maps import Bias, Linear, Pooling
-from meanfield.nets.net import Net, Unit
+from meanfield.nets.net import Net
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.elementwise import Sophia
 from meanfield.optimizers.linear_algebra import stable_rank
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
-from meanfield.simulation.maps import operation_of
-from meanfield.simulation.maps.base import Setting
+from meanfield.simulation.maps.base import Setting, operation_of
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward, through
 from meanfield.simulation.training.data import Data, drawn_batch, drawn_weights, given_data, own_loss
@@ -84,12 +82,10 @@ class BlockMeasure(Measure):
         return Cost(float(operations), MATRIX_ARRAYS * NUMBER_BYTES * numbers, together)
 
     def multiple(self, net: Net) -> int:
-        """Those side by side stay in one chunk, however long they take."""
+        """A chunk has a multiple of so many draws: those side by side stay together, however long they take."""
         return self.together(net)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        import xarray as xr
-
         variables = {}
         for name, value in values.items():
             quantity = QUANTITIES[name]
@@ -232,7 +228,7 @@ class TrainedFeatures(OneOptimizer):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedStreams(TrainedFeatures):
-    """The same, and after the first and the last step who changes them and the ranks of the updates; nan elsewhere.
+    """It measures the same and, after the first and last step, who changes them and ranks of updates; nan elsewhere.
 
     own_change (roles,) is what the weights of one role change alone, those of all others as at the start: the outputs
     for output weights, h_L for the others;
@@ -321,9 +317,6 @@ def copied(weights: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values.copy() for name, values in weights.items()}
 
 
-LINEAR = (Linear, Bias, Pooling)
-
-
 def split_by_order(
     net: Net, before: Mapping[str, Array], after: Mapping[str, Array], inputs: Array
 ) -> tuple[Array, list[list[Array]]]:
@@ -345,7 +338,10 @@ def split_by_order(
     moved = first = through(first_unit, [inputs], new_way)[0] - old
     sums: list[list[Array]] = []
     for block in blocks:
-        terms = [block.multiplier * term for term in _block_terms(block, old + moved, old_way, change)]
+        terms = [old + moved]
+        for part in block.branch:
+            terms = operation_of(part).by_order(part, terms, old_way, change)
+        terms = [block.multiplier * term for term in terms]
         passed = through(replace(block, skip=None), [old], old_way)[0]
         terms[0] -= passed
         if sums:
@@ -355,30 +351,14 @@ def split_by_order(
     return first, sums
 
 
-def _block_terms(block: Unit, value: Array, way: Setting, change: Setting) -> list[Array]:
-    """The block applied to what it sees now, by the number of updates in each term."""
-    terms = [value]
-    for part in block.branch:
-        operation = operation_of(part)
-        if isinstance(part, Bias):
-            terms[0] = operation.forward(part, terms[0], way)[0]
-            terms[1] = operation.forward(part, terms[1], change)[0]
-            continue
-        kept = [operation.forward(part, term, way)[0] for term in terms]
-        if isinstance(part, Linear):
-            changed = [operation.forward(part, term, change)[0] for term in terms]
-            kept = [kept[0], *(up + own for up, own in zip(kept[1:], changed[:-1], strict=True)), changed[-1]]
-        terms = kept
-    return terms
-
-
 def is_linear(net: Net) -> bool:
     """Whether all maps below the readout are linear."""
     return not _nonlinear(net)
 
 
 def _nonlinear(net: Net) -> set[str]:
-    return {type(part).__name__ for unit in net.units for part in unit.maps if not isinstance(part, LINEAR)}
+    maps = (part for unit in net.units for part in unit.maps)
+    return {type(part).__name__ for part in maps if not operation_of(part).splits_by_order}
 
 
 def _require_linear(net: Net) -> None:

@@ -30,8 +30,7 @@ from meanfield.common.estimates import adjusted
 from meanfield.common.validation import Array
 from meanfield.nets.lattice import neighbours
 from meanfield.nets.layered import Sequential
-from meanfield.simulation.moves import GradientMoves
-from meanfield.simulation.passes import Forward, Place
+from meanfield.simulation.passes import Forward, GradientMoves, Place
 
 # So many units are never all off: the chance is 2^-20.
 FEWEST = 20

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from typing import Any, Self, cast
 
@@ -27,14 +28,17 @@ from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_momen
 from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import Array, inputs_described, require_choice, require_flag
-from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.inputs import PLAIN_BATCH, Batch, checked_inputs, require_batch, require_classes
+from meanfield.nets.inputs import (
+    PLAIN_BATCH,
+    Batch,
+    checked_inputs,
+    require_batch,
+    require_classes,
+    require_normalisable,
+)
 from meanfield.nets.layered import Sequential
-from meanfield.nets.maps import Pointwise
 from meanfield.nets.net import Net
-from meanfield.nets.variants import require_normalisable
 from meanfield.quantities.registry import SHARES, measured_dataset
-from meanfield.simulation import passes
 from meanfield.simulation.arrays import (
     BACKENDS,
     JUMP,
@@ -53,6 +57,7 @@ from meanfield.simulation.cost import chosen_weights, draw_bytes, draw_cost
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
+from meanfield.simulation.maps.base import operation_of
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.controls import CONTROLS, adjusted_terms, controls_refusal, forward_controls
 from meanfield.simulation.measures.overlap_energy import (
@@ -60,9 +65,11 @@ from meanfield.simulation.measures.overlap_energy import (
     LEFT_OUT,
     ColumnEnergies,
     OverlapMethod,
+    measured,
     overlap_method,
     overlap_per_label_term,
 )
+from meanfield.simulation.passes import Forward, forward, through_readout
 from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights
 
 # Largest pre-activation of every layer, by which draws in single precision tell whether its range has sufficed.
@@ -70,95 +77,7 @@ LARGEST = "largest_pre_activation"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conditions:
-    """What energies are drawn of, besides the net; the arguments are those of `meanfield.simulate`."""
-
-    inputs: Any = None
-    weights: str = "dense"
-    batch: Batch = PLAIN_BATCH
-    loss: str = "squared"
-    by_site: bool = False
-    controls: bool = False
-
-    def overlap_method(self, net: Net) -> OverlapMethod:
-        """That of the net beside white labels; none beside others, which neither move nor tell the overlap energy."""
-        if self.weights == "gram":
-            return LABELS
-        return overlap_method(net) if self.batch.has_plain_labels and self.loss == "squared" else LEFT_OUT
-
-
-def draw_energies(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, **conditions: Any) -> dict[str, Array]:
-    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
-
-    ``conditions`` are fields of `Conditions`. With ``by_site`` the first two at every site too, as NAME_by_site
-    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.controls`. In single precision also
-    largest_pre_activation (D, N + 1).
-    """
-    asked = Conditions(**conditions)
-    if asked.weights == "gram":
-        return _gram_energies(cast(Sequential, net), seed, draws, asked)
-    state, gradient = drawn_passes(net, seed, draws, asked, arrays)
-    method = asked.overlap_method(net)
-
-    def probes() -> NormalSource:
-        return NormalSource(streams_of_draws(seed, "probe", draws))
-
-    numbers = {"output_error": error_at_output(gradient, asked.loss, arrays)[:, None]}
-    if arrays.precision == "float32":
-        numbers[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
-    if asked.controls:
-        numbers |= forward_controls(state)
-    top, _ = passes.through_readout(state, gradient)
-    columns, overlap = method.measured(state, top, probes, asked)
-    numbers |= column_terms(columns) if overlap is None else column_terms(columns) | {"overlap_energy": overlap}
-    return {name: arrays.fetched(values) for name, values in numbers.items()}
-
-
-def column_terms(columns: ColumnEnergies) -> dict[str, Array]:
-    """label_term and output_term from the first two columns, and the controls as they are."""
-    names = {"label_term": 0, "output_term": 1}
-    energies = {at: values for at, values in columns.items() if at not in CONTROLS}
-    controls = {name: values for name, values in columns.items() if name in CONTROLS}
-    return controls | {
-        f"{name}{at}": values[:, :, place] for at, values in energies.items() for name, place in names.items()
-    }
-
-
-def _gram_energies(net: Sequential, seed: int, draws: range, asked: Conditions) -> dict[str, Array]:
-    """The same by the Gram process of a net of one site, the overlap energy by the reduction from the label term."""
-    numbers = draw_gram_energies(net, seed, draws, asked.inputs)
-    layers_above = np.arange(net.depth)[::-1]
-    per_label_term = overlap_per_label_term(net) / net.variance_factor**layers_above
-    numbers["overlap_energy"] = numbers["label_term"] * per_label_term
-    if asked.by_site:
-        numbers |= {f"{name}_by_site": numbers[name][:, :, None] for name in ("label_term", "output_term")}
-    return numbers
-
-
-def drawn_passes(
-    net: Net, seed: int, draws: range, asked: Conditions, arrays: Arrays = NUMPY
-) -> tuple[passes.Forward, Array]:
-    """The forward pass of every draw, and the gradients at its outputs under the columns labels and outputs."""
-    streams = streams_by_purpose(seed, draws)
-    matrices = weights_of_draws(net, seed, draws, asked.weights, arrays)
-    if asked.inputs is None:
-        values = draw_inputs(net, streams, asked.batch.input_correlation)
-    else:
-        values = repeated_inputs(net, asked.inputs, len(draws))
-    state = passes.forward(net, matrices, arrays.moved(values), arrays)
-    return state, output_gradients(streams, values, state.output, asked.batch, asked.loss, arrays)
-
-
-def weights_of_draws(net: Net, seed: int, draws: range, kind: str, arrays: Arrays) -> Weights:
-    """The weights of every draw: on the host from a stream for each draw, on a device from one for the group."""
-    if arrays.normals is None:
-        return draw_weights(net, streams_of_draws(seed, "weights", draws), kind, arrays.precision)
-    normals = arrays.normals(seed, "weights", draws, arrays.precision)
-    return draw_device_weights(net, normals, kind, arrays, len(draws))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Energies(Conditions, Measure):
+class Energies(Measure):
     """Label term, output term, overlap energy and update energy of every layer, and the learning-rate scale they set.
 
     Every draw takes new weights, labels (y ~ N(0, 1) unless ``batch`` or ``loss`` say otherwise) and (unless given)
@@ -194,9 +113,20 @@ class Energies(Conditions, Measure):
     Source: Zhang et al. 2026, eqs. 7-9, 18-20.
     """
 
+    inputs: Any = None
     weights: str = "auto"
+    batch: Batch = PLAIN_BATCH
+    loss: str = "squared"
+    by_site: bool = False
+    controls: bool = False
     backend: str = "numpy"
     precision: str = "float64"
+
+    def overlap_method(self, net: Net) -> OverlapMethod:
+        """That of the net beside white labels; none beside others, which neither move nor tell the overlap energy."""
+        if self.weights == "gram":
+            return LABELS
+        return overlap_method(net) if self.batch.has_plain_labels and self.loss == "squared" else LEFT_OUT
 
     def settled(self, net: Net) -> Self:
         require_choice("weights", self.weights, ("auto", *ENERGY_KINDS))
@@ -246,7 +176,7 @@ class Energies(Conditions, Measure):
         return 1 if self.backend == "numpy" else self.together(net)
 
     def require_memory(self, net: Net, draws: int, workers: int) -> None:
-        """As every measure, and as `arrays_of` does where this cannot be on a device."""
+        """Require the memory as every measure does, and on a device as `arrays_of` does."""
         if self.backend == "numpy":
             super().require_memory(net, draws, workers)
         elif workers:  # not those of a scheduler, whose machines are theirs
@@ -299,22 +229,92 @@ def draw_energies_on(
     Raises OverflowError where the precision does not reach.
     """
     arrays = arrays_of(backend, precision)
-
-    def energies(wanted: range) -> dict[str, Array]:
-        with overflow_silent():
-            return draw_energies(net, seed, wanted, weights=weights, arrays=arrays, **options)
-
-    if arrays.normals is None:
-        numbers = energies(draws)
-    else:
-        numbers = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
+    with overflow_silent():
+        if arrays.normals is None:
+            numbers = draw_energies(net, seed, draws, arrays, weights, **options)
+        else:
+            energies = partial(draw_energies, net, seed, arrays=arrays, weights=weights, **options)
+            numbers = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
     if precision == "float32":
         changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
         require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
     # All gates that can be shut may be shut at once.
-    used = {part.activation for unit in net.units for part in unit.maps if isinstance(part, Pointwise)}
-    require_energies(numbers, may_vanish=any(not ACTIVATIONS[name].gate(np.array(-1.0)) for name in used))
+    activations = {part for unit in net.units for part in unit.maps if part.activates}
+    may_vanish = any(operation_of(part).may_shut(part) for part in activations)
+    require_energies(numbers, may_vanish)
     return numbers
+
+
+def draw_energies(
+    net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, weights: str = "dense", **options: Any
+) -> dict[str, Array]:
+    """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
+
+    ``options`` are fields of `Energies`. With ``by_site`` the first two at every site too, as NAME_by_site
+    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.controls`. In single precision also
+    largest_pre_activation (D, N + 1).
+    """
+    asked = Energies(weights=weights, **options)
+    if asked.weights == "gram":
+        return _gram_energies(cast(Sequential, net), seed, draws, asked)
+    state, gradient = drawn_passes(net, seed, draws, asked, arrays)
+    numbers = {"output_error": error_at_output(gradient, asked.loss, arrays)[:, None]}
+    if arrays.precision == "float32":
+        numbers[LARGEST] = arrays.xp.stack([arrays.xp.abs(z).max(axis=(1, 2, 3)) for z in state.read()], axis=1)
+    if asked.controls:
+        numbers |= forward_controls(state)
+    (top, _), method = through_readout(state, gradient), asked.overlap_method(net)
+    columns, overlap = measured(
+        method,
+        state,
+        top,
+        probes=lambda: NormalSource(streams_of_draws(seed, "probe", draws)),
+        by_site=asked.by_site,
+        controls=asked.controls,
+    )
+    numbers |= column_terms(columns) if overlap is None else column_terms(columns) | {"overlap_energy": overlap}
+    return {name: arrays.fetched(values) for name, values in numbers.items()}
+
+
+def column_terms(columns: ColumnEnergies) -> dict[str, Array]:
+    """label_term and output_term from the first two columns, and the controls as they are."""
+    names = {"label_term": 0, "output_term": 1}
+    energies = {at: values for at, values in columns.items() if at not in CONTROLS}
+    controls = {name: values for name, values in columns.items() if name in CONTROLS}
+    return controls | {
+        f"{name}{at}": values[:, :, place] for at, values in energies.items() for name, place in names.items()
+    }
+
+
+def _gram_energies(net: Sequential, seed: int, draws: range, asked: Energies) -> dict[str, Array]:
+    """The same by the Gram process of a net of one site, the overlap energy by the reduction from the label term."""
+    numbers = draw_gram_energies(net, seed, draws, asked.inputs)
+    layers_above = np.arange(net.depth)[::-1]
+    per_label_term = overlap_per_label_term(net) / net.variance_factor**layers_above
+    numbers["overlap_energy"] = numbers["label_term"] * per_label_term
+    if asked.by_site:
+        numbers |= {f"{name}_by_site": numbers[name][:, :, None] for name in ("label_term", "output_term")}
+    return numbers
+
+
+def drawn_passes(net: Net, seed: int, draws: range, asked: Energies, arrays: Arrays = NUMPY) -> tuple[Forward, Array]:
+    """The forward pass of every draw, and the gradients at its outputs under the columns labels and outputs."""
+    streams = streams_by_purpose(seed, draws)
+    matrices = weights_of_draws(net, seed, draws, asked.weights, arrays)
+    if asked.inputs is None:
+        values = draw_inputs(net, streams, asked.batch.input_correlation)
+    else:
+        values = repeated_inputs(net, asked.inputs, len(draws))
+    state = forward(net, matrices, arrays.moved(values), arrays)
+    return state, output_gradients(streams, values, state.output, asked.batch, asked.loss, arrays)
+
+
+def weights_of_draws(net: Net, seed: int, draws: range, kind: str, arrays: Arrays) -> Weights:
+    """The weights of every draw: on the host from a stream for each draw, on a device from one for the group."""
+    if arrays.normals is None:
+        return draw_weights(net, streams_of_draws(seed, "weights", draws), kind, arrays.precision)
+    normals = arrays.normals(seed, "weights", draws, arrays.precision)
+    return draw_device_weights(net, normals, kind, arrays, len(draws))
 
 
 def draws_per_group(net: Net, weights: str, precision: str) -> int:

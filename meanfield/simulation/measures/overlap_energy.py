@@ -1,4 +1,4 @@
-"""How the overlap energy of a draw is measured beside its label and output terms: one class for every method.
+"""How the overlap energy of a draw is measured beside its label and output terms.
 
 n_l = channels x samples x sites of value l, and F_l = |Theta^(l)|_F^2 / n_l^2. The tangent kernel Theta itself costs
 O(n_l^2) memory. Between two values, u and v, it is held as columns at u: (D, C_u, n_v B, S_u), a column for every
@@ -12,17 +12,16 @@ reduction needs evenly covered grids and gates that know only the sign, as those
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 from meanfield.common.validation import Array
 from meanfield.nets.layered import Sequential
-from meanfield.nets.maps import Bias, Gain
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.gaussians import NormalSource
-from meanfield.simulation.maps import operation_of
+from meanfield.simulation.maps.base import operation_of, weighted_operation_of
 from meanfield.simulation.measures.controls import RecordedMoves
-from meanfield.simulation.moves import GradientMoves, site_gram
-from meanfield.simulation.passes import Forward, Passage, backward, tangent
+from meanfield.simulation.passes import Forward, GradientMoves, Passage, backward, tangent
 
 # Units per layer up to which the tangent kernel itself is formed; it costs units / columns times the arithmetic.
 DENSE_UNITS = 128
@@ -36,79 +35,23 @@ ColumnEnergies = dict[str, Array]
 Measured = tuple[ColumnEnergies, Array | None]
 
 
-class Asked(Protocol):
-    """What is measured of the columns besides their energies: profiles over sites, and controls."""
-
-    @property
-    def by_site(self) -> bool: ...
-
-    @property
-    def controls(self) -> bool: ...
-
-
+@dataclass(frozen=True)
 class OverlapMethod:
-    """The overlap energy is left out ("none"); the other methods measure it.
+    """How the overlap energy is measured.
 
     Attributes:
         name: as datasets record it.
         columns: r, the error columns that are carried: labels, outputs, and for some methods a probe.
     """
 
-    name = "none"
-    columns = 2
-
-    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
-        """From errors at the last value. The state is used up: what the passes leave behind is let go."""
-        return column_energies(state, top, asked), None
+    name: str
+    columns: int = 2
 
 
-class FromKernel(OverlapMethod):
-    """From the tangent kernel itself."""
-
-    name = "dense"
-
-    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
-        overlap = dense_overlap_energy(state)
-        return column_energies(state, top, asked), overlap
-
-
-class FromLabels(OverlapMethod):
-    """From the label column, by the top-layer reduction."""
-
-    name = "reduction"
-
-    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
-        energies = column_energies(state, top, asked)
-        return energies, energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
-
-
-class FromProbe(OverlapMethod):
-    """From one white error at the last value, by the top-layer reduction."""
-
-    name = "probe"
-    columns = 3
-
-    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
-        white = _white_errors(state, len(state.net.units), probes())
-        energies = column_energies(state, state.arrays.xp.concatenate([top, white], axis=2), asked)
-        return energies, energies[""][:, :, 2] / state.net.value_sizes[-1]
-
-
-class FromProbes(OverlapMethod):
-    """From a white error at every value: E |Theta xi|^2 = |Theta|_F^2, at a cost of O(L^2) layers."""
-
-    name = "probes"
-
-    def measured(self, state: Forward, top: Any, probes: Probes, asked: Asked) -> Measured:
-        overlap, normals = [], probes()
-        for value, units in enumerate(state.net.value_sizes, start=1):
-            errors = backward(state, _white_errors(state, value, normals), value)
-            *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
-            overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
-        return column_energies(state, top, asked), state.arrays.xp.stack(overlap, axis=1)
-
-
-LEFT_OUT, KERNEL, LABELS, PROBE, PROBES = OverlapMethod(), FromKernel(), FromLabels(), FromProbe(), FromProbes()
+# It is left out, or comes from the tangent kernel itself; by the top-layer reduction, from the label column or from one
+# white error at the last value; or from a white error at every value: E |Theta xi|^2 = |Theta|_F^2, over O(L^2) layers.
+LEFT_OUT, KERNEL = OverlapMethod("none"), OverlapMethod("dense")
+LABELS, PROBE, PROBES = OverlapMethod("reduction"), OverlapMethod("probe", columns=3), OverlapMethod("probes")
 
 
 def overlap_method(net: Net) -> OverlapMethod:
@@ -128,20 +71,53 @@ def overlap_method(net: Net) -> OverlapMethod:
     return PROBE if net.is_pooled else LABELS
 
 
+def measured(
+    method: OverlapMethod, state: Forward, top: Any, probes: Probes, by_site: bool = False, controls: bool = False
+) -> Measured:
+    """What errors at the last value cause, and the overlap energy, if it is measured.
+
+    The state is used up: what the passes leave behind is let go.
+    """
+    overlap = None
+    if method is KERNEL:
+        overlap = dense_overlap_energy(state)
+    elif method is PROBES:
+        overlap = _probed_overlap_energy(state, probes())
+    elif method is PROBE:
+        white = _white_errors(state, len(state.net.units), probes())
+        top = state.arrays.xp.concatenate([top, white], axis=2)
+    energies = column_energies(state, top, by_site, controls)
+    if method is LABELS:
+        overlap = energies[""][:, :, 0] * overlap_per_label_term(cast(Sequential, state.net))
+    elif method is PROBE:
+        overlap = energies[""][:, :, 2] / state.net.value_sizes[-1]
+    return energies, overlap
+
+
+def _probed_overlap_energy(state: Forward, normals: NormalSource) -> Array:
+    """F_1 .. F_D of every draw in mean over white errors at every value."""
+    overlap = []
+    for value, units in enumerate(state.net.value_sizes, start=1):
+        errors = backward(state, _white_errors(state, value, normals), value)
+        *_, change = tangent(state, GradientMoves(state, errors), value, columns=1)
+        overlap.append(state.arrays.squared_norms(change.reshape(len(change), units)) / units**2)
+    return state.arrays.xp.stack(overlap, axis=1)
+
+
 def overlap_per_label_term(net: Sequential) -> float:
     """F_l / B_l in mean where the reduction holds: M / gamma, gamma = head variance x fan-in x gain."""
     gamma = net.head_variance * net.head_fan_in * net.sigma.gain
     return net.output_units * net.inputs / gamma
 
 
-def column_energies(state: Forward, top: Any, asked: Asked | None = None) -> ColumnEnergies:
+def column_energies(state: Forward, top: Any, by_site: bool = False, controls: bool = False) -> ColumnEnergies:
     """Mean squares over channels and samples of the change that every column of errors at the last value causes.
 
     The state is used up: what the tangent has passed is let go, so that its memory serves the layers above.
     """
     net, xp, depth = state.net, state.arrays.xp, len(state.net.units)
     errors = backward(state, top, depth)
-    recorded = RecordedMoves(state, errors) if asked and asked.controls else None
+    recorded = RecordedMoves(state, errors) if controls else None
     moves = recorded or GradientMoves(state, errors)
     energies, profiles = [], []
     for number, change in enumerate(tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
@@ -150,7 +126,7 @@ def column_energies(state: Forward, top: Any, asked: Asked | None = None) -> Col
         columns = change.reshape(draws, channels, -1, net.places)
         flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
-        if asked and asked.by_site:
+        if by_site:
             of_site = flat.reshape(*flat.shape[:2], -1, net.sites).swapaxes(2, 3)
             profiles.append(state.arrays.squared_norms(of_site) / of_site.shape[3])
     columns = {"": xp.stack(energies, axis=1)}
@@ -243,39 +219,14 @@ def _kernels_along(
             below = _shape(own)
             own = _carried(run, passage, _turned(_carried(run, passage, own, state), below, state), state)
         if holds:
-            kernel = _own_kernel(place, passage, state)
+            spec, features = passage.unit.maps[place], passage.input_of(place, state.setting)
+            kernel = weighted_operation_of(spec).kernel(spec, features, state.setting)
+            kernel = kernel.reshape(*kernel.shape[:2], -1, features.shape[3])
             if own is not None:
                 kernel += own
             own = kernel
         crossed = {source: _carried(run, passage, kernel, state) for source, kernel in crossed.items()}
     return own, crossed
-
-
-def _own_kernel(place: int, passage: Passage, state: Forward) -> Any:
-    """What a map's own weights give: X^T X x identity over channels, X what a channel's group sees.
-
-    Of a gain, x x^T over all channels and places.
-    """
-    spec: Any = passage.unit.maps[place]
-    features = passage.input_of(place, state.setting)
-    draws, channels, samples, sites = features.shape
-    pairs = samples * sites
-    if isinstance(spec, Gain):
-        flat = features.reshape(draws, channels, pairs)
-        kernel = flat[:, :, None, None] * flat[:, None, :, :, None]
-    else:
-        channels = sum(weight.shape[0] for weight in spec.weights)
-        kernel = state.arrays.xp.zeros((draws, channels, channels, pairs, pairs), dtype=state.arrays.precision)
-        first = 0
-        for weight in spec.weights:
-            rows, size = weight.group_rows, features.shape[1] // weight.groups
-            for group in range(weight.groups):
-                group_features = features[:, group * size : (group + 1) * size]
-                gram = 1.0 if isinstance(spec, Bias) else site_gram(spec, group_features, state.setting)
-                for channel in range(first, first + rows):
-                    kernel[:, channel, channel] = gram
-                first += rows
-    return kernel.reshape(draws, channels, -1, sites)
 
 
 def _carried(run: Sequence[int], passage: Passage, columns: Any, state: Forward) -> Any:

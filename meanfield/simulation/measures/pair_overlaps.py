@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
+import xarray as xr
 
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
@@ -31,15 +32,12 @@ from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net, named_weights
 from meanfield.nets.recognised import require_net
 from meanfield.quantities.registry import measured_dataset
-from meanfield.simulation import passes
 from meanfield.simulation.cost import LAZY_EFFORT, OPERATIONS_PER_NUMBER, draw_cost
 from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.maps.weighted import site_gram
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.moves import site_gram
+from meanfield.simulation.passes import Forward, forward, tangent_through
 from meanfield.simulation.weights import KINDS, draw_weights
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 # Columns that a lazily revealed matrix may be asked for before filling it is the cheaper way.
 LAZY_SHARE = 1 / 8
@@ -99,7 +97,7 @@ class PairOverlaps(Measure):
         return draw_cost(net, self.weights)._replace(operations=operations)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
-        """Per draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
+        """The overlaps by draw, pair and depth unit, (D, pairs, L), NaN where a direction of the pair has not begun.
 
         ``overlap`` T_h; ``squared_overlap`` T_h^2; ``gated_overlap``, the mean of T_{h+1} given everything up to unit
         h; ``overlap_innovation``, T_h minus that mean, and its square ``overlap_variance``; ``gate_deviation``
@@ -119,7 +117,7 @@ class PairOverlaps(Measure):
                     through_gates[:, pair, unit] = (gates * product).mean(axis=(1, 2, 3))
         return _read_off(cast(Sequential, net), overlap, through_gates)
 
-    def _forward(self, net: Net, seed: int, draws: range) -> passes.Forward:
+    def _forward(self, net: Net, seed: int, draws: range) -> Forward:
         """The forward pass of the draws, which share their inputs and lowest depth units if some are fixed."""
         fixed = self.fixed_layers
         matrices = draw_weights(net, streams_of_draws(seed, "weights", draws), self.weights)
@@ -127,7 +125,7 @@ class PairOverlaps(Measure):
         if fixed:
             shared = draw_weights(net, streams_of_draws(seed, "weights below", [0] * len(draws)), self.weights)
             matrices |= {name: shared[name] for name in named_weights(net.units[:fixed])}
-        return passes.forward(net, matrices, inputs)
+        return forward(net, matrices, inputs)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         own = {"weights": self.weights, "fixed_layers": self.fixed_layers, "pairs": json.dumps(self.pairs)}
@@ -135,12 +133,12 @@ class PairOverlaps(Measure):
         return measured_dataset(net, estimates, dict(attrs) | own, {"pair": [pair_name(pair) for pair in self.pairs]})
 
 
-def _tangents(state: passes.Forward, directions: list[ParameterDirection]) -> Iterator[list[Array]]:
-    """At the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun by then, in order."""
+def _tangents(state: Forward, directions: list[ParameterDirection]) -> Iterator[list[Array]]:
+    """Yield, at the end of every depth unit, the tangents (D, C, B, S) of the directions that have begun, in order."""
     tangents: list[Array] = []
     for unit in range(1, len(state.net.units) + 1):
         if tangents:
-            columns = passes.tangent_through(state, unit, np.concatenate(tangents, axis=2))
+            columns = tangent_through(state, unit, np.concatenate(tangents, axis=2))
             tangents = np.split(columns, len(tangents), axis=2)
         tangents += [_begun(state, unit, row) for own, row in directions if own == unit]
         yield tangents
@@ -172,7 +170,7 @@ def _directions(pairs: tuple[DirectionPair, ...]) -> list[ParameterDirection]:
     return sorted({direction for pair in pairs for direction in pair})
 
 
-def _begun(state: passes.Forward, unit: int, row: int) -> Array:
+def _begun(state: Forward, unit: int, row: int) -> Array:
     """A direction's tangent at its own value, (D, C, B, S): only its row moves; 0 if its features vanish."""
     passage, here = state.passages[unit - 1], state.values[unit]
     last = len(passage.unit.branch) - 1

@@ -21,16 +21,15 @@ import xarray as xr
 from meanfield.common.estimates import DrawStatistic, Means, deviations, summarise_each
 from meanfield.common.seeds import Streams, streams_of_draws
 from meanfield.common.validation import Array, inputs_described, require_choice, require_counts
-from meanfield.nets.inputs import checked_inputs
+from meanfield.nets.inputs import checked_inputs, require_normalisable
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
-from meanfield.nets.variants import require_normalisable
 from meanfield.quantities.registry import measured_dataset
 from meanfield.simulation.cost import chosen_weights, draw_cost
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.energies import Conditions, column_terms, drawn_passes, energy_estimates
+from meanfield.simulation.measures.energies import Energies, column_terms, drawn_passes, energy_estimates
 from meanfield.simulation.measures.overlap_energy import column_energies
 from meanfield.simulation.passes import tangent_through, through_readout
 from meanfield.simulation.weights import KINDS
@@ -61,7 +60,7 @@ class ActivationStatistics(Measure):
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """pre_activation_energy, gate_energy, label_term and output_term of every draw, each (D, L)."""
-        state, gradient = drawn_passes(net, seed, draws, Conditions(weights=self.weights))
+        state, gradient = drawn_passes(net, seed, draws, Energies(weights=self.weights))
         gate = cast(Sequential, net).sigma.gate
         squares = {
             "pre_activation_energy": np.stack([_mean_square(values) for values in state.values[1:]], axis=1),
@@ -80,7 +79,7 @@ def _priced(net: Any) -> Net:
 
 
 def _mean_square(values: Array) -> Array:
-    """Over channels, samples and sites: (D,)."""
+    """The mean square over channels, samples and sites: (D,)."""
     return np.asarray(np.square(values).reshape(len(values), -1).mean(axis=1))
 
 
@@ -120,7 +119,7 @@ class TokenStatistics(Measure):
 
         The last two are energies as they stand; the third is their sum over the variance of the same draw.
         """
-        state, gradient = drawn_passes(net, seed, draws, Conditions(inputs=self.inputs, weights=self.weights))
+        state, gradient = drawn_passes(net, seed, draws, Energies(inputs=self.inputs, weights=self.weights))
         variance, correlation = (
             np.stack([statistic(values) for values in state.values[1:]], axis=1)
             for statistic in (stream_variance, token_correlation)
@@ -220,13 +219,13 @@ class TangentPropagation(Measure):
         return replace(self, starts=tuple(sorted(starts)), inputs=batch, weights=kind)
 
     def cost(self, net: Net) -> Cost:
-        """As of the passes of an update, which carry two columns back and up, and more where more start."""
+        """The cost is that of an update's passes, which carry two columns back and up, and more where more start."""
         cost, share = draw_cost(net, self.weights), max(1.0, (1 + 2 * len(self.starts)) / 5)
         return cost._replace(operations=share * cost.operations, bytes=int(share * cost.bytes))
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """tangent_propagation, x above, of every draw: (D, directions, starts, L)."""
-        state, _ = drawn_passes(net, seed, draws, Conditions(inputs=self.inputs, weights=self.weights))
+        state, _ = drawn_passes(net, seed, draws, Energies(inputs=self.inputs, weights=self.weights))
         lengths = np.full((len(draws), len(DIRECTIONS), len(self.starts), len(net.units)), np.nan)
         columns = np.empty((len(draws), net.first_channels, 0, net.sites))
         for unit in range(len(net.units)):

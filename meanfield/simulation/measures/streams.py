@@ -39,19 +39,20 @@ from meanfield.common.estimates import Means, summarise_each
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import Array, inputs_described, require_choice, require_flag
-from meanfield.nets.inputs import checked_start
+from meanfield.nets.inputs import checked_start, require_normalisable
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net, uses
-from meanfield.nets.variants import require_normalisable
 from meanfield.quantities.registry import measured_dataset
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, OPERATIONS_PER_NUMBER
 from meanfield.simulation.draws import stream_starts
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.moves import GradientMoves, MatrixMoves
 from meanfield.simulation.passes import (
     LARGEST_EXPONENT,
+    ErrorsByPlace,
     Forward,
+    GradientMoves,
+    MatrixMoves,
     Moves,
     Place,
     WalkedUnit,
@@ -137,7 +138,7 @@ class StreamCost:
         return {self.net.weights[n]: (c * self.right * places, c * self.left * places) for n, c in counts.items()}
 
     def _most_at_once(self, numbers: dict[Weight, int]) -> int:
-        """Of what every weight holds, the most that lives at one time."""
+        """The most that lives at one time of what every weight holds."""
         if self.keeps_all:
             return sum(numbers.values())
         spans: dict[Weight, list[int]] = {}
@@ -169,7 +170,7 @@ class StreamMeasure(Measure):
 
     @abstractmethod
     def stream_cost(self, net: Net) -> StreamCost:
-        """Of one draw, by the kind of weights."""
+        """What one draw costs, by the kind of weights."""
 
     def settled(self, net: Net) -> Self:
         require_residual_stream(net)
@@ -230,7 +231,7 @@ class ResidualEnergies(StreamMeasure):
         return StreamCost(net, 1, 0, False, *extra)
 
     def result_bytes(self, net: Net, draws: int) -> int:
-        """Of the matrices of correlations: as drawn, with their exponents, and scaled."""
+        """The matrices of correlations take these bytes: as drawn, with their exponents, and scaled."""
         return NUMBER_BYTES * draws * 3 * self.correlations * 2 * len(net.units) ** 2
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
@@ -287,7 +288,11 @@ def _overlaps(vectors: Sequence[Array]) -> Array:
     """<v_s, v_t> / N of all pairs of steps, (D, L, L)."""
     if len(sizes := {vector.shape[1] for vector in vectors}) > 1:
         raise ValueError(f"correlations overlap increments, and features, of one size; sizes here are {sorted(sizes)}")
-    rows = np.stack(vectors, axis=1)
+    return overlaps_of_rows(np.stack(vectors, axis=1))
+
+
+def overlaps_of_rows(rows: Array) -> Array:
+    """<v_s, v_t> / N of all pairs of rows (D, L, N), (D, L, L)."""
     return np.asarray(rows @ rows.swapaxes(1, 2) / rows.shape[2])
 
 
@@ -333,7 +338,6 @@ def _scaled_means(values: Array, exponent: NDArray[np.int64]) -> tuple[Means, Me
 
 # How the weights move at learning rate 1, given a pass that gives the errors of minus the loss and a generator of signs
 # for every draw.
-ErrorsByPlace = dict[Place, Any]
 Update = Callable[[Forward, Callable[[], ErrorsByPlace], list[Generator]], Moves]
 
 

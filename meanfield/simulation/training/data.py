@@ -138,7 +138,7 @@ class Batches:
 
 
 def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:
-    """Of (D, C, N, S) those samples, (D, C, B, S)."""
+    """Take these samples of (D, C, N, S): (D, C, B, S)."""
     places = arrays.xp.asarray(samples)
     if len(values) == 1:
         return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, places], 1, 0))

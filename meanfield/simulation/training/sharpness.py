@@ -12,9 +12,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import xarray as xr
 from numpy.random import Generator
 from scipy.linalg import eigh_tridiagonal
 
@@ -29,14 +30,10 @@ from meanfield.simulation.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import repeated_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.moves import gradient_changes
-from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.passes import Forward, forward, gradient_changes
 from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import LOSSES, Loss
 from meanfield.simulation.weights import given_weights
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 # An eigenvalue is known once its residual is below this share of it. Its error is then far smaller: of 576 nets that
 # were to be trained, a residual of 1e-5 left 3e-10 of the eigenvalue, one of 1e-4 left 3e-8.
@@ -88,7 +85,7 @@ class Sharpness(Measure):
         return {"sharpness": sharpness, "residual": residual}
 
     def _curvature(self, net: Net, seed: int, draw: int) -> tuple[float, float]:
-        """Of one draw; in double precision, whatever was asked for, where single precision loses it."""
+        """The largest curvature of one draw, in double precision where single precision loses it."""
         for precision in dict.fromkeys((self.precision, "float64")):
             arrays, start = on_numpy(precision), stream(seed, "curvature", draw)
             weights = drawn_weights(net, seed, range(draw, draw + 1), arrays)

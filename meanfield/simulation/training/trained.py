@@ -36,9 +36,8 @@ from meanfield.common.validation import (
     require_positive,
     unmasked,
 )
-from meanfield.nets.inputs import require_classes
+from meanfield.nets.inputs import FEWEST_NORMALISED, require_classes, require_normalisable
 from meanfield.nets.net import Net, Unit
-from meanfield.nets.variants import FEWEST_NORMALISED, require_normalisable
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra import dense
@@ -47,7 +46,7 @@ from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.streams import energy
+from meanfield.simulation.measures.streams import energy, overlaps_of_rows
 from meanfield.simulation.passes import forward, require_residual_stream, units_below
 from meanfield.simulation.training import gradients
 from meanfield.simulation.training.data import Batches, Data, checked_data, drawn_weights, given_data, require_in_range
@@ -197,7 +196,7 @@ class TrainedLosses(Measure):
         )
 
     def _start_weights(self, net: Net, seeds: list[int], arrays: Arrays) -> dict[str, Any]:
-        """Those of every net by name, as its seed draws them, or as they are given."""
+        """The weights of every net by name, as its seed draws them, or as they are given."""
         if self.start is None:
             own = {seed: drawn_weights(net, seed, range(1), arrays) for seed in set(seeds)}
         else:
@@ -266,7 +265,7 @@ def _not_negative(name: str, value: Any) -> float:
 
 
 def _arrays(net: Net, precision: str) -> Arrays:
-    """Those without patches, where all linear maps of the net are served without them."""
+    """The arrays without patches, where all linear maps of the net are served without them."""
     plain = replace(on_numpy(precision), lenient=True)
     without = plain.for_training()
     return without if gradients.Piecewise.serve(net, without) else plain
@@ -346,7 +345,7 @@ class TrainedResidualEnergies(Measure):
         return Cost((self.steps + 1) * of_step, held, together)
 
     def multiple(self, net: Net) -> int:
-        """Those side by side, so that no chunk ends between them."""
+        """A chunk has a multiple of so many draws, those side by side, so that none ends between them."""
         return self.together(net)
 
     def result_bytes(self, net: Net, draws: int) -> int:
@@ -435,4 +434,4 @@ def _overlaps(streams: Sequence[Array], units: Sequence[Unit]) -> Array:
     """<r_s, r_t> / N of the increments of all pairs of units, (D, U, U)."""
     pairs = zip(streams[1:], streams[:-1], units, strict=True)
     increments = np.stack([(above - below) / unit.multiplier for above, below, unit in pairs], axis=1)
-    return np.asarray(increments @ increments.swapaxes(1, 2) / increments.shape[2])
+    return overlaps_of_rows(increments)

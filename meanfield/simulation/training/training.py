@@ -10,7 +10,7 @@ from meanfield.common.seeds import stream
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.elementwise import AdamW
-from meanfield.optimizers.linear_algebra import Direction, Factored, dense
+from meanfield.optimizers.linear_algebra import Direction, Factored, dense, of_net
 from meanfield.simulation.arrays import NUMPY, Arrays
 from meanfield.simulation.maps.weightless import Masks
 from meanfield.simulation.passes import Forward, forward
@@ -153,11 +153,11 @@ class Training:
             )
 
     def _output(self) -> Any:
-        """Of the nets as they are on the samples of the next step, (D, M, B, T)."""
+        """The output of the nets as they are on the samples of the next step, (D, M, B, T)."""
         return self.look().output if self._pieces is None else self._sweep(self._pieces)[0]
 
     def _gradients(self) -> dict[str, Gradient]:
-        """Of the samples of the next step."""
+        """The gradients on the samples of the next step."""
         if self._pieces is None:
             gradients = loss_gradients(self.look(), self.loss, self.batch.targets, self._curved)
         else:
@@ -167,7 +167,7 @@ class Training:
         return gradients
 
     def _sampled_curvatures(self) -> dict[str, Any]:
-        """By name, of optimizers that draw labels: the squared gradient at these, times the terms of the loss.
+        """The squared gradient at drawn labels, times the terms of the loss, of weights whose optimizer draws them.
 
         Its mean is the diagonal of the Gauss-Newton matrix (Liu et al. 2024).
         """
@@ -208,13 +208,13 @@ class Training:
             rate = self.arrays.moved(rate.reshape(-1, 1, 1))
         direction, self.states[name] = method.step(self.states.get(name), gradient, Place(weight, rate, epsilon))
         _move(weight, direction, rate, decay)
-        return [_of_net(direction, net) for net in range(self.nets)]
+        return [of_net(direction, net) for net in range(self.nets)]
 
     def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:
         """Net by net, for optimizers that take no stacks; nets that are gone make no step."""
         states, directions = self.states.setdefault(name, [None] * self.nets), []
         for net, own_rate in enumerate(np.broadcast_to(rate, self.nets).tolist()):
-            own, direction = self.weights[name][net], _of_net(slope, net)
+            own, direction = self.weights[name][net], of_net(slope, net)
             if not self.gone[net]:
                 place = Place(own, own_rate, epsilon)
                 try:
@@ -230,10 +230,6 @@ def _move(weights: Any, direction: Direction, rate: Any, decay: float) -> None:
     if decay:
         weights *= 1 - rate * decay
     move(weights, direction, rate)
-
-
-def _of_net(direction: Direction, net: int) -> Direction:
-    return direction.of_net(net) if isinstance(direction, Factored) else direction[net]
 
 
 def _square(slope: Direction, arrays: Arrays) -> Any:

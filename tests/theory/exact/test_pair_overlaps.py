@@ -45,7 +45,7 @@ def test_growth_of_a_pair_is_the_printed_table():
 @pytest.fixture(scope="module", params=["dense", "lazy"])
 def followed(request):
     net = mf.MLP(depth=6, width=24)
-    measured = mf.simulate_overlaps(net, pairs=PAIRS, draws=DRAWS, seed=3, weights=request.param)
+    measured = mf.simulate(net, measure=mf.PairOverlaps(pairs=PAIRS, weights=request.param), draws=DRAWS, seed=3)
     return measured, mf.predict(net, level="exact", pairs=PAIRS)
 
 
@@ -70,7 +70,7 @@ def test_squared_overlaps_of_a_net_twice_as_wide_are_seen(followed):
 def test_given_a_layer_the_mean_is_the_gated_overlap_not_the_overlap():
     """Eq. 14 of Zhang et al. 2026 fixes z^(l) and so the gates it averages over; the gated overlap is conserved."""
     net = mf.MLP(depth=5, width=16)
-    drawn = mf.simulate_overlaps(net, pairs=[((2, 1), (2, 1))], draws=DRAWS, seed=1, fixed_layers=2)
+    drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=[((2, 1), (2, 1))], fixed_layers=2), draws=DRAWS, seed=1)
     overlap, gated = float(drawn.overlap[0, 1]), float(drawn.gated_overlap[0, 1])
     assert gated in (0.0, pytest.approx(2 * overlap))
     above, stderr = drawn.overlap[0, 2:], drawn.overlap_stderr[0, 2:] + 1e-12
@@ -84,11 +84,11 @@ def test_convolutional_overlaps_are_conserved_in_mean():
         mf.ConvNet(depth=4, channels=8, grid=(5,), kernel=(2,)),
         mf.ConvNet(depth=4, channels=8, grid=(3, 4), kernel=(3, 3)),
     ):
-        drawn = mf.simulate_overlaps(net, pairs=[((1, 1), (1, 1))], draws=4096, seed=2)
+        drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=[((1, 1), (1, 1))]), draws=4096, seed=2)
         drift = drawn.overlap[0, 1:] - drawn.overlap[0, 0]
         assert consistent(drift, drawn.overlap_stderr[0, 1:] + drawn.overlap_stderr[0, 0], 4096)
     padded = mf.ConvNet(depth=4, channels=8, grid=(5,), kernel=(3,), padding="zero")
-    drawn = mf.simulate_overlaps(padded, pairs=[((1, 1), (1, 1))], draws=4096, seed=2)
+    drawn = mf.simulate(padded, measure=mf.PairOverlaps(pairs=[((1, 1), (1, 1))]), draws=4096, seed=2)
     assert not consistent(drawn.overlap[0, 3] - drawn.overlap[0, 0], drawn.overlap_stderr[0, 3], 4096)
 
 
@@ -106,7 +106,7 @@ def test_pairs_outside_the_net_are_refused(pairs, message):
     net = mf.MLP(depth=6, width=24)
     for call in (
         lambda: mf.predict(net, level="exact", pairs=pairs),
-        lambda: mf.simulate_overlaps(net, pairs=pairs, draws=2, seed=0),
+        lambda: mf.simulate(net, measure=mf.PairOverlaps(pairs=pairs), draws=2, seed=0),
     ):
         with pytest.raises(ValueError, match=message):
             call()

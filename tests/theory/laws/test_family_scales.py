@@ -149,7 +149,9 @@ def test_stacks_add_up_aligned_changes_and_isotropic_ones_in_squares(update, cla
     """
     depths, draws, octaves = (8, 32), 64, 2
     datasets = [
-        mf.simulate_loop_update(loop(depth, alpha="sqrt", tied=False), draws=draws, seed=depth, update=update)
+        mf.simulate(
+            loop(depth, alpha="sqrt", tied=False), measure=mf.StreamUpdates(update=update), draws=draws, seed=depth
+        )
         for depth in depths
     ]
     energy, stderr = (

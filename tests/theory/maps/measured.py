@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.common.seeds import streams_of_draws
-from meanfield.simulation.moves import GradientMoves
-from meanfield.simulation.passes import backward, forward, tangent
+from meanfield.simulation.passes import GradientMoves, backward, forward, tangent
 from meanfield.simulation.weights import draw_weights
 from meanfield.theory.tangent_kernels import value_kernels
 

@@ -31,7 +31,7 @@ def test_plain_nets_have_the_exact_mean(activation, pair):
 )
 def followed(request):
     net = request.param
-    return net, mf.simulate_overlaps(net, pairs=TWO_UNITS, draws=DRAWS, seed=6, weights="dense")
+    return net, mf.simulate(net, measure=mf.PairOverlaps(pairs=TWO_UNITS, weights="dense"), draws=DRAWS, seed=6)
 
 
 def test_two_units_meet_behind_the_gates_they_share(followed):
@@ -55,7 +55,7 @@ def test_two_directions_of_one_unit_overlap_in_whatever_blocks_they_begin(follow
     law = mean_overlap(net, pair)
     assert law.on_one_unit
     assert np.isnan(law.deviation).all()
-    drawn = mf.simulate_overlaps(net, pairs=[pair], draws=1024, seed=7)
+    drawn = mf.simulate(net, measure=mf.PairOverlaps(pairs=[pair]), draws=1024, seed=7)
     known = np.isfinite(law.mean)
     gap = (drawn.overlap[0] - law.mean)[known]
     assert consistent(gap, drawn.overlap_stderr[0][known], 1024, 3 / net.width * law.scale[known])
