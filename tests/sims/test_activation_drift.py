@@ -6,10 +6,9 @@ import xarray as xr
 
 from figures import activation_drift as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
 from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
-from sims.activation_drift import measure
-from sims.activation_drift.__main__ import COMMAND as simulation
+from sims import activation_drift as claims
+from sims.activation_drift import STUDY as simulation
 from tests.sims.commands import assert_refused
 
 
@@ -49,9 +48,9 @@ def test_scales_of_other_weights_do_not_follow_the_mean_field(finished):
 def _as_gelu(dataset, source):
     """The dataset in which GELU's nets drew what those of another case did."""
     changed = dataset.copy(deep=True)
-    for name in (*measure.SCALES, *measure.ENERGIES):
+    for name in (*claims.SCALES, *claims.ENERGIES):
         for variable in (name, f"{name}_stderr"):
-            for case in (f"gelu, {rule}" for rule in measure.RULES):
+            for case in (f"gelu, {rule}" for rule in claims.RULES):
                 changed[variable].loc[{"case": case}] = dataset[variable].sel(case=source).values
     return changed
 
@@ -85,9 +84,7 @@ def test_figure_shows_the_numbers(finished):
 
 
 def test_printed_report(finished):
-    from sims.activation_drift.report import text
-
-    printed = text(finished)
+    printed = simulation.text(finished)
     for words in ("gelu, energy", "with 1/n", "CNN 3 .. 30", "by the gain", "Verdicts", "Zhang et al. 2026, table 3"):
         assert words in " ".join(printed.split())
 

@@ -5,9 +5,9 @@ import pytest
 
 from figures import identities as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities import label_average
 from sims.claims.catalogue import CLAIMS
-from sims.identities.__main__ import COMMAND as simulation
+from sims.identities import label_average
+from sims.identities.study import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 

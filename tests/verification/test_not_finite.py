@@ -18,10 +18,10 @@ from meanfield.verification.verdicts import (
     judge_identity,
     largest_share,
 )
-from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import padding
-from meanfield.verification.zhang_2026.residual_nets import slopes as residual_slopes
 from meanfield.verification.zheng_2026 import coordinate_checks
+from sims import residual_depth
+from sims.identities import aggregators, layer_norm
 
 BANDS = Bands(3.0, 5.0)
 NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)
@@ -157,7 +157,7 @@ def test_a_slope_of_theory_that_is_not_known_confirms_nothing(off, verdict):
     columns = {"backbone_layers": (("backbone", "of"), LAYERS)}
     columns["backbone_slope"] = (("activation", "backbone", "of"), slopes[None])
     dataset = xr.Dataset(columns, {"activation": ["relu"]})
-    assert residual_slopes.judge_effective_depth(dataset).verdict is verdict
+    assert residual_depth.judge_effective_depth(dataset).verdict is verdict
 
 
 @pytest.mark.parametrize("where", ["missing_largest", "missing_bound", "missing_circular"])
