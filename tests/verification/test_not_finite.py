@@ -8,19 +8,18 @@ import xarray as xr
 
 from meanfield.verification.judges import Contest, computed, identity
 from meanfield.verification.power import NOT_FINITE
+from meanfield.verification.series import effective_draws, largest_share
 from meanfield.verification.verdicts import (
     Bands,
     Deviation,
     Verdict,
-    effective_draws,
     judge,
     judge_computed,
     judge_identity,
-    largest_share,
 )
 from meanfield.verification.zhang_2026.plain_nets import padding
 from meanfield.verification.zheng_2026 import coordinate_checks
-from sims import residual_depth
+from sims import residual_depth as residual_slopes
 from sims.identities import aggregators, layer_norm
 
 BANDS = Bands(3.0, 5.0)
@@ -157,7 +156,7 @@ def test_a_slope_of_theory_that_is_not_known_confirms_nothing(off, verdict):
     columns = {"backbone_layers": (("backbone", "of"), LAYERS)}
     columns["backbone_slope"] = (("activation", "backbone", "of"), slopes[None])
     dataset = xr.Dataset(columns, {"activation": ["relu"]})
-    assert residual_depth.judge_effective_depth(dataset).verdict is verdict
+    assert residual_slopes.judge_effective_depth(dataset).verdict is verdict
 
 
 @pytest.mark.parametrize("where", ["missing_largest", "missing_bound", "missing_circular"])
