@@ -1,4 +1,4 @@
-"""Slopes of tuned learning rates over depth, or over the number of loops, and what is claimed of them.
+"""Slopes of tuned learning rates over depth, or over the number of loops, against what is claimed of them.
 
 A tuned rate is the minimum of the training loss over learning rates; every depth has seeds of its own, so that the
 errors of depths are independent. Slopes are those of a line through log10 of the rate over log10 of the depth with
