@@ -1,7 +1,17 @@
 """Verdicts: measured beside predicted, what each paper claims, and what decides it."""
 
 from meanfield.verification.catalogue import CLAIMS
-from meanfield.verification.claims import Check, Claim, JudgeOfRun, Kind, checks, combined, of_all, of_rival
+from meanfield.verification.claims import (
+    Check,
+    Claim,
+    JudgeOfRun,
+    Kind,
+    checks,
+    combined,
+    of_all,
+    of_rival,
+    on_examples,
+)
 from meanfield.verification.comparison import rounding_of, score
 from meanfield.verification.judges import (
     Contest,
@@ -20,8 +30,11 @@ from meanfield.verification.judges import (
 from meanfield.verification.power import announced, needing
 from meanfield.verification.published import (
     COMMON_SWEEP,
+    GELU_SLOPE,
+    HE_GAIN,
     PAPERS,
     PAPERS_EXPONENT,
+    RELU_SLOPE,
     RESNET_BATCH_NORM_SLOPE,
     RESNET_DROPOUT_SLOPE,
     TABLE_1,
@@ -63,11 +76,7 @@ from meanfield.verification.verdicts import (
     power_in_words,
 )
 from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updates, looped_transformers
-from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
-from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
-from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
 from meanfield.verification.zhang_2026.plain_nets import (
-    activation_drift,
     channel_corrections,
     depth_growth,
     depth_laws,
@@ -75,7 +84,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     padding,
     stencil_slopes,
 )
-from meanfield.verification.zhang_2026.plain_nets.activation_drift import LABEL_SCALE
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
     fitted_law,
     judge_negligible_output_term,
@@ -100,6 +108,7 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
+    LABEL_SCALE,
     Rung,
     at_finite_channels,
     at_infinite_channels,
@@ -131,12 +140,15 @@ __all__ = [
     "CLAIMS",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
+    "GELU_SLOPE",
+    "HE_GAIN",
     "LABEL_SCALE",
     "LABEL_SPREAD",
     "OVERLAP_SPREAD",
     "PAPERS",
     "PAPERS_EXPONENT",
     "PRECISION",
+    "RELU_SLOPE",
     "RESNET_BATCH_NORM_SLOPE",
     "RESNET_DROPOUT_SLOPE",
     "TABLE_1",
@@ -160,13 +172,10 @@ __all__ = [
     "Series",
     "Shares",
     "Verdict",
-    "activation_drift",
     "against_conditions",
-    "aggregators",
     "announced",
     "at_finite_channels",
     "at_infinite_channels",
-    "batch_sizes",
     "best",
     "between",
     "carried_losses",
@@ -178,7 +187,6 @@ __all__ = [
     "computed",
     "contest",
     "coordinate_checks",
-    "cross_entropies",
     "depth_exponents",
     "depth_growth",
     "depth_laws",
@@ -206,16 +214,12 @@ __all__ = [
     "judge_identity",
     "judge_negligible_output_term",
     "judge_output_term_growth",
-    "judge_prefactor",
-    "judge_split",
     "judge_uniform_correction",
     "judged_slopes",
-    "label_average",
     "labelled",
     "ladder_slope",
     "ladder_values",
     "largest_share",
-    "layer_norm",
     "layer_ranges",
     "limit_law",
     "local_slopes",
@@ -231,6 +235,7 @@ __all__ = [
     "needing",
     "of_all",
     "of_rival",
+    "on_examples",
     "one_site_ratios",
     "only_above",
     "overlap_conservation",

@@ -4,17 +4,14 @@ import re
 
 from meanfield.verification.claims import Claim
 from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updates, looped_transformers
-from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
-from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
-    activation_drift,
     depth_growth,
     depth_laws,
     overlap_conservation,
     padding,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
+from meanfield.verification.zhang_2026.training import carried_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
@@ -28,11 +25,8 @@ from meanfield.verification.zheng_2026 import (
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
-_PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding, activation_drift)
-_IDENTITIES = (aggregators, label_average, layer_norm)
+_PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding)
 _OTHER_NETS = (
-    batch_sizes,
-    cross_entropies,
     depth_exponents,
     tangent_propagation,
     carried_rates,
@@ -40,7 +34,6 @@ _OTHER_NETS = (
     loop_updates,
     loop_rates,
     looped_transformers,
-    tuned_rates,
 )
 _SPECTRAL = (
     spectral_products,
@@ -55,7 +48,7 @@ _SPECTRAL = (
     transformer_checks,
     hyperparameter_tables,
 )
-_ALL = [claim for module in (*_PLAIN, *_IDENTITIES, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
+_ALL = [claim for module in (*_PLAIN, *_OTHER_NETS, *_SPECTRAL) for claim in module.CLAIMS]
 
 
 def _place(claim: Claim) -> tuple[str, int, str]:

@@ -1,14 +1,15 @@
 """The printed report on batch sizes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 
+from meanfield.common import Array
 from meanfield.verification import Finding
-from meanfield.verification import batch_sizes as claims
+from sims.batch_size import claims
 from sims.common.report import Report, answer
-from sims.common.tables import MISSING, against, fitted, label, measured, number, predicted, rows, signed, table
+from sims.common.tables import MISSING, Column, Table, against, fitted, label, measured, number, signed
 
 WORDS = {
     "rho": "correlation of the inputs of two samples.",
@@ -34,76 +35,122 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer([claims.judge_printed(dataset)], f"eta* of the label term grows {grown}")
 
 
-def _identity(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        return [*against(at, "sampled_energy", "identity"), predicted(at, "sampled_energy_limit")]
+def _by_size(dataset: xr.Dataset, values: Callable[[xr.Dataset], Array]) -> list[Column]:
+    """A column for every batch size, of a row's values at all of them."""
 
-    title = "Change at an input outside the batch, one net, batches sampled from 64 samples (Zhang et al. 2026, eq. 25)"
-    return table(["B", "mean square", "with Cov/B", "s.e.", "B = inf"], rows(dataset, ["sampled_batch"], cells), title)
+    def column(place: int, size: int) -> Column:
+        return Column(label(size), lambda at: number(values(at)[place]))
+
+    return [column(*size) for size in enumerate(dataset["batch"].values)]
 
 
-def _scales(dataset: xr.Dataset) -> str:
+IDENTITY = Table(
+    "identity",
+    "Change at an input outside the batch, one net, batches sampled from 64 samples (Zhang et al. 2026, eq. 25)",
+    ["sampled_batch"],
+    "B",
+    [
+        Column(["mean square", "with Cov/B", "s.e."], lambda at: against(at, "sampled_energy", "identity")),
+        Column("B = inf", "sampled_energy_limit"),
+    ],
+)
+
+
+def _scale_columns(dataset: xr.Dataset) -> list[Column]:
     """eta*_B relative to one sample of the case."""
 
-    def cells(at: xr.Dataset) -> list[str]:
-        case, scale = str(at["case"].values), at["label_term"].values ** -0.5
-        law = claims.drawn_slope(dataset, case)
-        slopes = [MISSING if law is None else fitted(law), number(claims.theory_slope(dataset, case))]
-        return [predicted(at, "other_sample"), *map(number, scale / scale[0]), *slopes]
+    def relative(at: xr.Dataset) -> Array:
+        scale: Array = at["label_term"].values ** -0.5
+        return scale / scale[0]
 
-    first = int(claims.tail(dataset)["batch"][0])
-    header = ["eta*(B) / eta*(1), label term", "f", *_sizes(dataset), f"slope, B >= {first}", "mean field"]
-    title = "Learning-rate scale of the label term by batch size, 1 + O(1/B) in the papers"
-    return table(header, rows(dataset, ["case"], cells), title)
+    def slope(at: xr.Dataset) -> str:
+        law = claims.drawn_slope(dataset, str(at["case"].values))
+        return MISSING if law is None else fitted(law)
+
+    return [
+        Column("f", "other_sample"),
+        *_by_size(dataset, relative),
+        Column(f"slope, B >= {int(claims.tail(dataset)['batch'][0])}", slope),
+        Column("mean field", lambda at: number(claims.theory_slope(dataset, str(at["case"].values)))),
+    ]
 
 
-def _terms(dataset: xr.Dataset) -> str:
-    """Label terms in standard errors from the mean field, beyond the allowance."""
+SCALES = Table(
+    "scales",
+    "Learning-rate scale of the label term by batch size, 1 + O(1/B) in the papers",
+    ["case"],
+    "eta*(B) / eta*(1), label term",
+    _scale_columns,
+)
 
-    def cells(at: xr.Dataset) -> list[str]:
-        names = ("label_term", "label_term_stderr", "label_term_allowance")
-        ratio, error, granted = ((at[name] / at["label_term_mean_field"]).values for name in names)
-        last = np.flatnonzero(np.isfinite(at["label_term"].values))[-1]
-        worst = float(np.nanmax((np.abs(ratio - 1) - granted) / error))
-        ends = [measured(float(ratio[place]), float(error[place])) for place in (0, last)]
-        return [*ends, number(granted[last]), signed(worst), predicted(at, "label_floor")]
 
-    header = ["label term / mean field", "one sample", "largest batch", "allowance", "beyond", "floor"]
-    return table(header, rows(dataset, ["case"], cells), "Label terms over their mean field, and their floor")
+def _deviation_cells(at: xr.Dataset) -> list[str]:
+    """Label terms over their mean field, and in standard errors from it, beyond the allowance."""
+    names = ("label_term", "label_term_stderr", "label_term_allowance")
+    ratio, error, granted = ((at[name] / at["label_term_mean_field"]).values for name in names)
+    last = np.flatnonzero(np.isfinite(at["label_term"].values))[-1]
+    worst = float(np.nanmax((np.abs(ratio - 1) - granted) / error))
+    ends = [measured(float(ratio[place]), float(error[place])) for place in (0, last)]
+    return [*ends, number(granted[last]), signed(worst)]
+
+
+TERMS = Table(
+    "terms",
+    "Label terms over their mean field, and their floor",
+    ["case"],
+    "label term / mean field",
+    [
+        Column(["one sample", "largest batch", "allowance", "beyond"], _deviation_cells),
+        Column("floor", "label_floor"),
+    ],
+)
+
+
+def _output_columns(dataset: xr.Dataset) -> list[Column]:
+    by_size = _by_size(dataset, lambda at: (at["output_term"] / at["label_term"]).values)
+    return [*by_size, Column("leading order", "leading")]
+
+
+OUTPUTS = Table(
+    "outputs",
+    "Output over label term A/B by batch size; leading order in outputs x depth / width at the largest",
+    ["case"],
+    "A/B",
+    _output_columns,
+)
 
 
 def _outputs(dataset: xr.Dataset) -> str:
-    """Output over label term, fully-connected nets."""
+    """Of nets whose leading order is known at the largest batch: fully-connected ones."""
     leading = (dataset["output_term_mean_field"] / dataset["label_term_mean_field"]).isel(batch=-1)
-    with_outputs = dataset.assign(leading=leading).isel(case=np.flatnonzero(np.isfinite(leading.values)))
-
-    def cells(at: xr.Dataset) -> list[str]:
-        return [*map(number, (at["output_term"] / at["label_term"]).values), predicted(at, "leading")]
-
-    title = "Output over label term A/B by batch size; leading order in outputs x depth / width at the largest"
-    return table(["A/B", *_sizes(dataset), "leading order"], rows(with_outputs, ["case"], cells), title)
+    return OUTPUTS(dataset.assign(leading=leading).isel(case=np.flatnonzero(np.isfinite(leading.values))))
 
 
-def _depth(dataset: xr.Dataset) -> str:
-    slopes = rows(dataset, ["label_mean"], lambda at: map(number, at["depth_slope"].values))
-    lines = [[f"labels of mean {mean}", *cells] for mean, *cells in slopes]
-    header = ["eta* of the label term", *(f"B = {size:g}" for size in dataset["theory_batch"].values)]
-    return table(header, lines, "Slopes in depth by the mean field, 150 to 300 layers (papers: -1.5 for every B)")
+def _depth_columns(dataset: xr.Dataset) -> list[Column]:
+    def column(size: float) -> Column:
+        return Column(f"B = {size:g}", lambda at: number(float(at["depth_slope"].sel(theory_batch=size))))
+
+    return [column(size) for size in dataset["theory_batch"].values]
 
 
-def _sizes(dataset: xr.Dataset) -> list[str]:
-    return [label(size) for size in dataset["batch"].values]
+DEPTH = Table(
+    "depth",
+    "Slopes in depth by the mean field, 150 to 300 layers (papers: -1.5 for every B)",
+    ["label_mean"],
+    "eta* of the label term",
+    _depth_columns,
+    key=lambda mean: f"labels of mean {mean}",
+)
 
-
-text = Report(
+REPORT = Report(
     question="Does the batch size B move eta* by no more than 1 + O(1/B), for labels of mean 0?",
     answer=_answer,
     heading="MLPs of width {width}, ConvNets of {channels} channels, depth {depth}, outputs {outputs}; "
     "relu and he head unless "
     "said otherwise; {draws} draws per case and size, seed {seed}; images: {images}; means over "
     "layers, learning rate 1",
-    parts=[_identity, _scales, _terms, _outputs, _depth, LAW],
+    parts=[IDENTITY, SCALES, TERMS, _outputs, DEPTH, LAW],
     findings=claims.findings,
     heavy=["label_term", "output_term"],
     words=WORDS,
-).text
+)

@@ -1,22 +1,17 @@
 """What theory says beside the drawn nets of `sims.batch_size`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.nets import MLP, Batch
+from meanfield.nets import MLP, Batch, Sequential
 from meanfield.theory import correlated_term, label_covariance
 from meanfield.verification import finite_width_allowance
+from sims.batch_size.cases import Case
 from sims.common.datasets import Axes, labels_in_mean_field, over
-
-if TYPE_CHECKING:
-    from meanfield.nets import Sequential
-    from sims.batch_size.cases import Case
 
 # A batch from which theory reads what is left as B grows.
 ENDLESS = 10**6

@@ -12,16 +12,11 @@ from sims.common.command import CommandParser, Preset
 from sims.common.study import Study
 
 DURATIONS: dict[str, dict[str, str]] = {
-    "activation_drift": {"smoke": "4 s", "default": "25 s", "paper": "20 min"},
-    "batch_size": {"smoke": "5 s", "default": "20 s", "paper": "30 min"},
     "cnn_finite_channels": {"smoke": "8 s", "default": "35 s", "paper": "30 min"},
     "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
     "cnn_padding": {"smoke": "4 s", "default": "25 s", "paper": "8 h"},
     "coordinate_check": {"smoke": "5 s", "default": "20 s", "paper": "20 min"},
-    "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
-    "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
     "learning_rate_scale": {"smoke": "6 s", "default": "8 s", "paper": "30 s"},
-    "learning_rate_search": {"smoke": "15 s", "default": "2 min", "paper": "20 h"},
     "learning_rate_transfer": {"smoke": "6 s", "default": "70 s", "paper": "20 h"},
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
     "looped_rates": {"smoke": "6 s", "default": "80 s", "paper": "20 h"},
@@ -40,15 +35,10 @@ DURATIONS: dict[str, dict[str, str]] = {
 # How much longer a first run takes, which compiles the kernels of a simulation and keeps them: processor time of smoke
 # runs with an empty cache, less that with a full one. Others have nothing to compile.
 COMPILING: dict[str, str] = {
-    "activation_drift": "35 s",
-    "batch_size": "60 s",
     "cnn_finite_channels": "55 s",
     "cnn_overlap": "4 s",
     "cnn_padding": "50 s",
-    "cross_entropy": "15 s",
-    "identities": "0.5 s",
     "learning_rate_scale": "2 s",
-    "learning_rate_search": "12 s",
     "learning_rate_transfer": "6 s",
     "looped_energy": "35 s",
     "looped_update": "45 s",

@@ -1,9 +1,8 @@
 """The printed report on tuned rates: slopes beside theory and papers, rates beside the stable rate, advice."""
 
 import json
-from collections.abc import Sequence
-from functools import partial
-from itertools import pairwise, product
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
@@ -11,7 +10,8 @@ import xarray as xr
 from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.report import Report, answer, folded
-from sims.common.tables import MISSING, fitted, label, number, row_or_reason, signed, table
+from sims.common.tables import MISSING, Column, Table, fitted, number, signed
+from sims.learning_rate_search import claims
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
@@ -57,7 +57,7 @@ def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
 def _distance(at: xr.Dataset) -> float:
     """Standard errors between the tuned slope and the one-step slope; NaN where theory has none."""
     law = tuned_rates.tuned_slope(at)
-    return (law.exponent - tuned_rates.scale_slope(at, "one_step_scale")) / law.stderr
+    return (law.exponent - claims.scale_slope(at, "one_step_scale")) / law.stderr
 
 
 def _apart(dataset: xr.Dataset) -> list[str]:
@@ -69,56 +69,82 @@ def _unmet(dataset: xr.Dataset) -> list[str]:
     return [family for family, at in _families(dataset).items() if at.sizes["depth"] < 2]
 
 
-def _slope_table(dataset: xr.Dataset) -> str:
-    def cells(family: str, at: xr.Dataset) -> list[str]:
-        law, weighted = tuned_rates.tuned_slope(at), tuned_rates.weighted_slope(at)
-        one_step, stable = (tuned_rates.scale_slope(at, name) for name in ("one_step_scale", "stable_rate"))
-        printed = float(at["printed_slope"])
-        equal = tuned_rates.law_slope(at) if family in tuned_rates.PLAIN else np.nan
-        others = [number(value) for value in (equal, stable, printed)]
-        return [fitted(law), number(one_step), signed(_distance(at)), fitted(weighted), *others]
+def _slope_column(header: str, cell: Callable[[xr.Dataset], str]) -> Column:
+    """Of the depths that have a tuned rate."""
+    return Column(header, lambda at: cell(tuned_rates.with_minima(at)))
 
-    rows = [row_or_reason(family, partial(cells, family, at)) for family, at in _families(dataset).items()]
-    header = ["family", "tuned rate", "one step", "s.e.", "weighted", "law", "stable", "papers"]
+
+def _law_cell(at: xr.Dataset) -> str:
+    return number(claims.law_slope(at) if str(at["family"].values) in claims.PLAIN else np.nan)
+
+
+def _slope_title(dataset: xr.Dataset) -> str:
     first, *_, last = dataset["depth"].values
-    return table(header, rows, f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)")
+    return f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)"
 
 
-def _local_table(dataset: xr.Dataset) -> str:
-    """Slopes from every depth to the next with standard errors, beside those of the one-step scale."""
-    steps = list(pairwise(dataset["depth"].values))
+SLOPE_TABLE = Table(
+    "slope table",
+    _slope_title,
+    ["family"],
+    "family",
+    [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
+        _slope_column("s.e.", lambda at: signed(_distance(at))),
+        _slope_column("weighted", lambda at: fitted(claims.weighted_slope(at))),
+        _slope_column("law", _law_cell),
+        _slope_column("stable", lambda at: number(claims.scale_slope(at, "stable_rate"))),
+        Column("papers", "printed_slope"),
+    ],
+)
 
-    def cells(family: str) -> list[str]:
-        pairs = [tuned_rates.family_at(dataset.sel(depth=list(step)), family) for step in steps]
-        slopes = [(tuned_rates.tuned_slope(at), tuned_rates.scale_slope(at, "one_step_scale")) for at in pairs]
-        return [cell for law, scale in slopes for cell in (fitted(law), number(scale))]
 
-    rows = [row_or_reason(str(family), partial(cells, family)) for family in dataset["family"].values]
-    header = ["family", *([f"{low} .. {high}", "one step"] for low, high in steps)]
-    return table(header, rows, "Local slopes of the tuned rate")
+def _local_columns(dataset: xr.Dataset) -> list[Column]:
+    """From every depth to the next, with standard errors, beside those of the one-step scale."""
+
+    def column(low: int, high: int) -> Column:
+        def cells(at: xr.Dataset) -> list[str]:
+            pair = tuned_rates.with_minima(at.sel(depth=[low, high]))
+            return [fitted(tuned_rates.tuned_slope(pair)), number(claims.scale_slope(pair, "one_step_scale"))]
+
+        return Column([f"{low} .. {high}", "one step"], cells)
+
+    return [column(*step) for step in pairwise(dataset["depth"].values)]
 
 
-def _rate_table(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        tuned, error, stable = (
-            float(at[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr", "stable_rate")
-        )
-        curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
-        rates = [
-            number(10.0**tuned),
-            MISSING if np.isnan(error) else f"{error:.2f}",
-            number(stable),
-            number(10.0**tuned / stable),
-        ]
-        return [*rates, number(float(curve.min())), f"{int(at['located'])} of {at.sizes['draw']}"]
+LOCAL_TABLE = Table("local table", "Local slopes of the tuned rate", ["family"], "family", _local_columns)
 
-    places = product(dataset["family"].values, dataset["depth"].values)
-    rows = [
-        row_or_reason(f"{family} {label(depth)}", partial(cells, dataset.sel(family=family, depth=depth)))
-        for family, depth in places
-    ]
-    header = ["net", "tuned rate", "+- decades", "stable", "tuned/stable", "least mean loss", "seeds"]
-    return table(header, rows, "Rates in absolute terms")
+
+def _tuned_over_stable(at: xr.Dataset) -> str:
+    return number(10.0 ** float(at["tuned_rate_log10"]) / float(at["stable_rate"]))
+
+
+def _decades(at: xr.Dataset) -> str:
+    error = float(at["tuned_rate_log10_stderr"])
+    return MISSING if np.isnan(error) else f"{error:.2f}"
+
+
+def _least_mean_loss(at: xr.Dataset) -> str:
+    curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
+    return number(float(curve.min()))
+
+
+RATE_TABLE = Table(
+    "rate table",
+    "Rates in absolute terms",
+    ["family", "depth"],
+    "net",
+    [
+        Column("tuned rate", lambda at: number(10.0 ** float(at["tuned_rate_log10"]))),
+        Column("+- decades", _decades),
+        Column("stable", lambda at: number(float(at["stable_rate"]))),
+        Column("tuned/stable", _tuned_over_stable),
+        Column("least mean loss", _least_mean_loss),
+        Column("seeds", lambda at: f"{int(at['located'])} of {at.sizes['draw']}"),
+    ],
+    key=lambda family, depth: f"{family} {depth}",
+)
 
 
 def _without_parabola(dataset: xr.Dataset) -> str:
@@ -138,7 +164,7 @@ def _without_parabola(dataset: xr.Dataset) -> str:
 
 def _advice(dataset: xr.Dataset) -> str:
     """What an engineer may do, in the numbers of this run."""
-    ratio, _ = tuned_rates.log_ratio(dataset)
+    ratio, _ = claims.log_ratio(dataset)
     if not ratio.size:
         least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
         return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
@@ -180,11 +206,11 @@ def _seeds_needed(dataset: xr.Dataset) -> str:
     )
 
 
-text = Report(
+REPORT = Report(
     question="Do tuned rates follow over depth the one-step scale of white inputs and labels?",
     answer=_answer,
     heading=HEADING,
-    parts=[_slope_table, _local_table, _rate_table, _without_parabola, _advice],
-    findings=tuned_rates.findings,
+    parts=[SLOPE_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, _advice],
+    findings=claims.findings,
     words=WORDS,
-).text
+)

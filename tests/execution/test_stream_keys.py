@@ -29,10 +29,10 @@ from meanfield.simulation.one_step import drawn_population, random_batches
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.training.trained import TrainedResidualEnergies
 from meanfield.theory.tangent_kernels import OUTPUT_DRAWS, mean_field_curvatures
-from meanfield.verification.zhang_2026.identities.label_average import label_average
 from meanfield.verification.zheng_2026.printed_losses.loss_tables import loss_tables
 from sims.common.data.images import photo_crops
 from sims.common.data.training_data import training_data
+from sims.identities.label_average import label_average
 from sims.training_assumptions.labelled_images import two_classes
 
 SEED, DRAWS = 3, range(5, 7)

@@ -5,9 +5,8 @@ import pytest
 import xarray as xr
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
 from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
-from sims.activation_drift import measure
+from sims import activation_drift as claims
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +45,9 @@ def test_scales_of_other_weights_do_not_follow_the_mean_field(finished):
 def _as_gelu(dataset, source):
     """The dataset in which GELU's nets drew what those of another case did."""
     changed = dataset.copy(deep=True)
-    for name in (*measure.SCALES, *measure.ENERGIES):
+    for name in (*claims.SCALES, *claims.ENERGIES):
         for variable in (name, f"{name}_stderr"):
-            for case in (f"gelu, {rule}" for rule in measure.RULES):
+            for case in (f"gelu, {rule}" for rule in claims.RULES):
                 changed[variable].loc[{"case": case}] = dataset[variable].sel(case=source).values
     return changed
 

@@ -7,12 +7,11 @@ import pytest
 import xarray as xr
 
 from meanfield.verification.wang_2026 import looped_transformers
-from meanfield.verification.zhang_2026.batches import cross_entropies
 from meanfield.verification.zhang_2026.plain_nets import depth_growth
 from meanfield.verification.zhang_2026.plain_nets.growth import exponents
+from sims import cross_entropy
 from sims.cnn_overlap import report as overlap
 from sims.common.tables import heavy_tail_notes
-from sims.cross_entropy import report as losses
 from sims.learning_rate_search import report as search
 from sims.looped_transformer import report as loops
 from tests.sims.claim_controls.changes import put
@@ -36,11 +35,9 @@ def test_the_answer_on_loops_has_the_slope_of_the_larger_factor(smoke_run):
 
 def test_the_answer_on_losses_names_each_slope(smoke_run):
     dataset = smoke_run("cross_entropy")
-    entropic, squared = (
-        cross_entropies.depth_slope(dataset, "MLP", "he", loss) for loss in ("cross_entropy", "squared")
-    )
+    entropic, squared = (cross_entropy.depth_slope(dataset, "MLP", "he", loss) for loss in ("cross_entropy", "squared"))
     both = f"slopes {entropic.exponent:.3f} +- {entropic.stderr:.3f} against {squared.exponent:.3f}"
-    assert both in _in_one_line(losses._answer(dataset, []))
+    assert both in _in_one_line(cross_entropy._answer(dataset, []))
 
 
 def test_the_answer_on_growth_has_both_exponents(smoke_run):

@@ -5,8 +5,8 @@ import pytest
 
 from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.batches import batch_sizes as claims
-from sims.batch_size.__main__ import COMMAND as simulation
+from sims.batch_size import claims
+from sims.batch_size.study import STUDY as simulation
 from tests.sims.commands import finished_run
 
 

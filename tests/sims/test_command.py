@@ -14,7 +14,7 @@ from meanfield.common.validation import PremiseWarning
 from meanfield.execution.workers import Workers
 from sims import __main__ as commands
 from sims import simulation as simulation_module
-from sims.common import experiment
+from sims.common import study
 from sims.common.command import Preset, check_command, preset_lines, run_command
 from sims.common.results import Results, require_dataset_name
 from sims.common.study import Study
@@ -82,7 +82,7 @@ def test_every_simulation_has_its_durations():
 @pytest.mark.parametrize("name", WITH_PRESETS)
 def test_no_preset_is_refused(name, monkeypatch):
     """Without the key of the run, which refuses nothing and goes through every weight of a thousand layers."""
-    monkeypatch.setattr(experiment, "run_key", lambda **_: "key")
+    monkeypatch.setattr(study, "run_key", lambda **_: "key")
     simulation = simulation_module(name)
     for preset in {*simulation.presets} - {"smoke"}:  # of which all runs are made, in the fixture `smoke`
         check_command(simulation.run, simulation.parse(["--preset", preset]), Workers(1))

@@ -5,8 +5,8 @@ import xarray as xr
 
 from figures import cross_entropy as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.batches import cross_entropies as claims
-from sims.cross_entropy.__main__ import COMMAND as simulation
+from sims import cross_entropy as claims
+from sims.cross_entropy import STUDY as simulation
 from tests.sims.commands import finished_run
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities import label_average
+from sims.claims.catalogue import CLAIMS
+from sims.identities import label_average
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from meanfield.verification.zhang_2026.plain_nets.depth_laws import finite_depth
 from sims.claims.catalogue import CLAIMS
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
-from sims.learning_rate_search import measure, report
-from sims.learning_rate_search.__main__ import COMMAND as simulation
+from sims.learning_rate_search import claims, report, study
+from sims.learning_rate_search.study import STUDY as simulation
 from tests.sims.commands import finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
@@ -76,7 +76,7 @@ def test_one_step_scales_are_those_of_each_net(finished):
 def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
     """Shuffled labels of depth give slope 0, and rates without a slope refute the law wherever it has one."""
     for family in FAMILIES:
-        assert tuned_rates.judge_one_step(made_up, family).verdict is Verdict.CONFIRMED
+        assert claims.judge_one_step(made_up, family).verdict is Verdict.CONFIRMED
     order = np.random.default_rng(1)
     slopes = []
     for _ in range(200):
@@ -85,17 +85,17 @@ def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
         shuffled = made_up.assign({name: (made_up[name].dims, made_up[name].values[:, place]) for name in names})
         slopes.append(tuned_rates.tuned_slope(tuned_rates.family_at(shuffled, "mlp")).exponent)
     assert abs(np.mean(slopes)) < 4 * np.std(slopes) / np.sqrt(200)
-    assert tuned_rates.judge_stable_rate(made_up).verdict is Verdict.CONFIRMED
+    assert claims.judge_stable_rate(made_up).verdict is Verdict.CONFIRMED
     off = made_up.assign(stable_rate=made_up["stable_rate"] * 6)
-    assert tuned_rates.judge_stable_rate(off).verdict is Verdict.REFUTED
+    assert claims.judge_stable_rate(off).verdict is Verdict.REFUTED
     flat = made_up.assign(tuned_rate_log10=0 * made_up["tuned_rate_log10"])
-    assert tuned_rates.judge_one_step(flat, "mlp").verdict is Verdict.REFUTED
-    assert tuned_rates.judge_one_step(flat, "loop linear").verdict is not Verdict.REFUTED
+    assert claims.judge_one_step(flat, "mlp").verdict is Verdict.REFUTED
+    assert claims.judge_one_step(flat, "loop linear").verdict is not Verdict.REFUTED
 
 
 def test_only_gradient_descent_is_held_to_the_curvature(made_up):
-    by_lion = tuned_rates.findings(made_up.assign_attrs(optimizer="lion"))
-    assert len(by_lion) == len(tuned_rates.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
+    by_lion = claims.findings(made_up.assign_attrs(optimizer="lion"))
+    assert len(by_lion) == len(claims.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
     assert not any("lambda_max" in finding.claim for finding in by_lion)
     ratio = np.array([0.009, 0.019])
     assert "says nothing of lion" in report._with_nothing_tuned("lion", ratio)
@@ -113,7 +113,7 @@ def test_slopes_and_errors_are_those_of_least_squares(made_up):
     np.testing.assert_allclose(law.stderr, np.std(drawn), rtol=0.1)
     assert 63 <= tuned_rates.freedom(at) <= 63 * len(logs)
     # The papers' weights are the same where all errors are.
-    np.testing.assert_allclose(tuned_rates.weighted_slope(at).exponent, law.exponent)
+    np.testing.assert_allclose(claims.weighted_slope(at).exponent, law.exponent)
 
 
 def test_the_law_of_plain_nets(made_up):
@@ -121,11 +121,11 @@ def test_the_law_of_plain_nets(made_up):
     depths = np.array([2, 4, 8, 16, 32])
     law = ((depths + 1) * (depths**2 + depths + 1.0)) ** -0.5
     rates = made_up.isel(family=[0]).assign_coords(depth=depths)
-    assert np.isclose(tuned_rates.law_slope(rates), finite_depth_slope(depths))
+    assert np.isclose(claims.law_slope(rates), finite_depth_slope(depths))
     followed = rates.assign(tuned_rate_log10=(("family", "depth"), np.log10(law)[None]))
-    assert tuned_rates.judge_finite_depth(followed, "mlp").verdict is Verdict.CONFIRMED
+    assert claims.judge_finite_depth(followed, "mlp").verdict is Verdict.CONFIRMED
     steeper = followed.assign(tuned_rate_log10=(("family", "depth"), -1.5 * np.log10(depths)[None]))
-    assert tuned_rates.judge_finite_depth(steeper, "mlp").verdict is Verdict.REFUTED
+    assert claims.judge_finite_depth(steeper, "mlp").verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_the_law_of_plain_nets(made_up):
 )
 def test_norms_have_one_slope_within_a_tenth(made_up, apart, verdict):
     """Post-norm rates that fall as L^(-3/2), to 0.0001 decades."""
-    slopes = xr.DataArray([-1.5 + apart, -1.5], {"family": list(tuned_rates.NORMS)}, "family")
+    slopes = xr.DataArray([-1.5 + apart, -1.5], {"family": list(claims.NORMS)}, "family")
     rates = slopes * np.log10(made_up["depth"])
     located = 64 + 0 * rates
     made = xr.Dataset({"tuned_rate_log10": rates, "tuned_rate_log10_stderr": 1e-4 + 0 * rates, "located": located})
-    assert tuned_rates.judge_placement(made).verdict is verdict
-    assert tuned_rates.judge_placement(made.isel(depth=[0])).verdict is Verdict.INCONCLUSIVE
+    assert claims.judge_placement(made).verdict is verdict
+    assert claims.judge_placement(made.isel(depth=[0])).verdict is Verdict.INCONCLUSIVE
 
 
 def test_depths_without_a_minimum_are_left_out(made_up):
@@ -149,25 +149,25 @@ def test_depths_without_a_minimum_are_left_out(made_up):
     assert tuned_rates.family_at(partly, "mlp").sizes["depth"] == 4
     none = made_up.assign(tuned_rate_log10_stderr=np.nan * lost, tuned_rate_log10=np.nan * lost)
     assert np.isnan(tuned_rates.tuned_slope(tuned_rates.family_at(none, "mlp")).exponent)
-    assert tuned_rates.judge_one_step(none, "mlp").verdict is Verdict.INCONCLUSIVE
+    assert claims.judge_one_step(none, "mlp").verdict is Verdict.INCONCLUSIVE
 
 
 def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
     """Not where a net has no minimum, nor where the error is that of stable rates, of which few nets are drawn."""
     lost = made_up["tuned_rate_log10"].where((made_up["family"] != "cnn") | (made_up["depth"] != 3))
-    finding = tuned_rates.judge_stable_rate(made_up.assign(tuned_rate_log10=lost))
+    finding = claims.judge_stable_rate(made_up.assign(tuned_rate_log10=lost))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "1 of 20 nets have no minimum" in finding.evidence
     errors = {"tuned_rate_log10_stderr": 0.001, "stable_rate_stderr": 0.15}
     swapped = made_up.assign({name: 0 * made_up["stable_rate"] + error for name, error in errors.items()})
     few = swapped.assign(stable_rate=10 ** made_up["tuned_rate_log10"])
-    assert tuned_rates.judge_stable_rate(few).verdict is Verdict.INCONCLUSIVE
+    assert claims.judge_stable_rate(few).verdict is Verdict.INCONCLUSIVE
     many = few.assign(stable_rate_stderr=1e-4 * few["stable_rate"])
-    assert tuned_rates.judge_stable_rate(many).verdict is Verdict.CONFIRMED
+    assert claims.judge_stable_rate(many).verdict is Verdict.CONFIRMED
 
 
 def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates():
-    (tuning, *_) = measure.planned(simulation.parse([*SMALL, "--families", "mlp"]))["tunings"]
+    (tuning, *_) = simulation.checked(simulation.parse([*SMALL, "--families", "mlp"]))["tunings"]
     assert tuning.curvature().draws == tuned_rates.CURVATURE_DRAWS
     assert tuning.curvature().measure.precision == tuning.training["precision"] == "float32"
 
@@ -175,8 +175,8 @@ def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates():
 def test_a_run_without_a_minimum_is_reported(finished):
     none = {name: np.nan * finished[name] for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
     blind = finished.assign(none | {"seed_tuned_rate_log10": np.nan * finished["seed_tuned_rate_log10"]})
-    assert tuned_rates.judge_stable_rate(blind).verdict is Verdict.INCONCLUSIVE
-    printed = report.text(blind)
+    assert claims.judge_stable_rate(blind).verdict is Verdict.INCONCLUSIVE
+    printed = simulation.text(blind)
     assert "no slope was met in mlp, cnn, loop linear, transformer post" in " ".join(printed.split())
     assert "nan" not in printed
     figure.draw(blind)
@@ -191,8 +191,8 @@ def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
     none.loc[place] = 0.0
     changed = {"seed_tuned_rate_log10": seeds, "seed_tuned_rate_log10_stderr": errors, "tuned_rate_log10_stderr": none}
     equal = finished.assign(changed)
-    assert np.isnan(tuned_rates.weighted_slope(tuned_rates.family_at(equal, "loop linear")).exponent)
-    printed = report.text(equal)
+    assert np.isnan(claims.weighted_slope(tuned_rates.family_at(equal, "loop linear")).exponent)
+    printed = simulation.text(equal)
     assert "cannot be made" not in printed
     assert "no verdict" not in printed
     assert all(f"{family} 2" in printed for family in FAMILIES)
@@ -204,7 +204,7 @@ def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
 
 def test_a_net_that_no_rate_trains_has_its_reason_in_the_report(finished):
     dead = finished.assign_attrs(without_minimum='{"mlp 4": "the units of the nets have died"}')
-    assert "mlp 4: the units of the nets have died" in report.text(dead)
+    assert "mlp 4: the units of the nets have died" in simulation.text(dead)
     assert json.loads(finished.attrs["without_minimum"]) == {}
 
 
@@ -212,10 +212,10 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
     losses = finished["final_loss"].copy()
     place = {"family": "mlp", "depth": 4}
     every = np.isfinite(losses.sel(place).values).all(axis=1)
-    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report._rate_table(finished)
+    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report.RATE_TABLE(finished)
     alone = int(np.flatnonzero(every)[-1])
     losses[{"family": 0, "depth": 1, "rate": alone}] = [0.0123, np.inf]
-    assert "0.0123" not in report._rate_table(finished.assign(final_loss=losses))
+    assert "0.0123" not in report.RATE_TABLE(finished.assign(final_loss=losses))
 
 
 def test_seeds_that_a_precision_takes(finished):
@@ -228,7 +228,7 @@ def test_seeds_that_a_precision_takes(finished):
 
 
 def test_report_and_figure(finished):
-    printed = report.text(finished)
+    printed = simulation.text(finished)
     assert max(map(len, printed.splitlines())) <= 100
     assert printed.startswith("Question: ")
     assert all(family in printed for family in FAMILIES)
@@ -252,11 +252,11 @@ def test_report_and_figure(finished):
 )
 def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
     options = simulation.parse([*SMALL, "--families", family])
-    plan = measure.planned(options)
+    plan = simulation.checked(options)
     for tuning in plan["tunings"]:
         assert any(isinstance(part, kind) for unit in tuning.net.units for part in unit.maps)
-    assert np.isnan(list(measure._one_step(plan["tunings"], [family], plan["depths"]))).tolist() == [True, True]
-    np.testing.assert_equal(measure._printed(family), printed)
+    assert np.isnan(list(study._one_step(plan["tunings"], [family], plan["depths"]))).tolist() == [True, True]
+    np.testing.assert_equal(study._printed(family), printed)
 
 
 def test_the_papers_fit_weighs_depths_by_their_variances():
@@ -264,10 +264,10 @@ def test_the_papers_fit_weighs_depths_by_their_variances():
     depths, logs, errors = np.array([2, 4, 8, 32]), np.array([-1.0, -1.2, -1.9, -2.4]), np.array([0.02, 0.3, 0.05, 0.1])
     columns = {"tuned_rate_log10": ("depth", logs), "tuned_rate_log10_stderr": ("depth", errors)}
     at = xr.Dataset(columns, {"depth": depths})
-    for slope, weights in ((tuned_rates.weighted_slope, 1 / errors), (tuned_rates.tuned_slope, np.ones(4))):
+    for slope, weights in ((claims.weighted_slope, 1 / errors), (tuned_rates.tuned_slope, np.ones(4))):
         assert slope(at).exponent == pytest.approx(np.polyfit(np.log10(depths), logs, 1, w=weights)[0])
     (variance, _), _ = np.polyfit(np.log10(depths), logs, 1, w=1 / errors, cov="unscaled")[1]
-    assert tuned_rates.weighted_slope(at).stderr == pytest.approx(np.sqrt(variance))
+    assert claims.weighted_slope(at).stderr == pytest.approx(np.sqrt(variance))
 
 
 def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
@@ -279,6 +279,6 @@ def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
         assert {family.split()[:2] == ["residual", "mlp"] for family in families} == {True}
         assert "fully-connected" in CLAIMS[name].statement
     assert "60 nets decide" in CLAIMS["T1"].hypotheses
-    printed = " ".join(report.text(finished).split())
+    printed = " ".join(simulation.text(finished).split())
     assert "one-step scale of white inputs and labels?" in printed
     assert "not the one-step scale of the nets that train" in printed

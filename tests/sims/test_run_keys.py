@@ -7,6 +7,7 @@ import sims
 from meanfield.execution import digests
 from meanfield.execution.run import Run
 from sims import simulation as simulation_module
+from sims.common import results
 from sims.common.results import Results, run_key
 from sims.looped_update.__main__ import COMMAND as looped_update
 from tests.sims.commands import finished_run
@@ -126,7 +127,8 @@ def test_all_code_is_in_the_key(name, edited, keys, monkeypatch):
     assert simulation.main(_arguments(name)) == 0
     with monkeypatch.context() as patched:
         digests.code_digest.cache_clear()
-        patched.setattr(digests, "sources_digest", lambda root: "edited" if root.name == edited else real(root))
+        for module in (digests, results):
+            patched.setattr(module, "sources_digest", lambda root: "edited" if root.name == edited else real(root))
         assert simulation.main(_arguments(name)) == 0
     digests.code_digest.cache_clear()
     assert keys[0] != keys[1]
@@ -166,7 +168,7 @@ def test_a_result_of_other_simulations_is_not_read_back(tmp_path, monkeypatch, c
     assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
     assert "reading the finished run" in capsys.readouterr().out
     real = digests.sources_digest
-    monkeypatch.setattr(digests, "sources_digest", lambda root: "edited" if root.name == "sims" else real(root))
+    monkeypatch.setattr(results, "sources_digest", lambda root: "edited" if root.name == "sims" else real(root))
     assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 2
     assert "was not written by this run" in capsys.readouterr().err
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities import aggregators as claims
-from meanfield.verification.zhang_2026.identities.aggregators import AGGREGATORS, TOLERANCE, Example, merged, violations
+from sims.identities import aggregators as claims
+from sims.identities.aggregators import AGGREGATORS, TOLERANCE, Example, merged, violations
 
 
 @st.composite

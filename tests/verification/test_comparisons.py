@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.verification.verdicts import Bands
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation, stencil_slopes
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
+from meanfield.verification.zhang_2026.training import carried_rates
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     spectral_products,
@@ -13,6 +13,7 @@ from meanfield.verification.zheng_2026 import (
     transformer_checks,
     update_ranks,
 )
+from sims.learning_rate_search import claims as learning_rate_search
 from tests.sims.claim_controls.changes import SCALE
 
 
@@ -54,7 +55,7 @@ def _located(dataset, family, seeds):
 def test_a_difference_of_slopes_is_as_sure_as_the_norm_with_fewer_seeds(smoke_run):
     dataset = _located(smoke_run("learning_rate_search"), "transformer pre", 4)
     dataset = _located(dataset, "transformer post", 40)
-    assert tuned_rates.judge_placement.decide(dataset).effective == pytest.approx(4)
+    assert learning_rate_search.judge_placement.decide(dataset).effective == pytest.approx(4)
 
 
 def test_bands_of_ratios_know_how_few_curvatures_were_drawn(smoke_run):
@@ -64,13 +65,13 @@ def test_bands_of_ratios_know_how_few_curvatures_were_drawn(smoke_run):
     tuned = {"tuned_rate_log10": 0 * one, "tuned_rate_log10_stderr": 1e-12 * one, "located": 4 * one}
     dataset = dataset.assign(tuned | {"stable_rate": one, "stable_rate_stderr": 0.1 * one})
     known = int(np.isfinite(one).sum())
-    (alarm,) = {round(band.alarm, 6) for band in tuned_rates._ratio_bands(dataset)}
-    assert alarm == pytest.approx(Bands.of(len(tuned_rates.JUDGES) * known, 16).alarm, rel=1e-6)
+    (alarm,) = {round(band.alarm, 6) for band in learning_rate_search._ratio_bands(dataset)}
+    assert alarm == pytest.approx(Bands.of(len(learning_rate_search.JUDGES) * known, 16).alarm, rel=1e-6)
 
 
 def test_an_error_that_four_seeds_tell_has_three_degrees_of_freedom(smoke_run):
     dataset = _located(smoke_run("learning_rate_search"), "mlp", 4)
-    assert tuned_rates.judge_one_step.decide(dataset, "mlp").effective == pytest.approx(4)
+    assert learning_rate_search.judge_one_step.decide(dataset, "mlp").effective == pytest.approx(4)
 
 
 def test_carried_rates_are_as_sure_as_what_was_tuned_on_the_first_net(smoke_run):

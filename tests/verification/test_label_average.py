@@ -6,7 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.common.seeds import stream
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities.label_average import (
+from sims.identities.label_average import (
     _example,
     judge_prefactor,
     judge_split,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.identities import layer_norm as claims
-from meanfield.verification.zhang_2026.identities.layer_norm import (
+from sims.identities import layer_norm as claims
+from sims.identities.layer_norm import (
     Example,
     jacobian,
     norm_ratio,

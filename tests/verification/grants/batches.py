@@ -4,7 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
+from sims import cross_entropy
+from sims.batch_size import claims as batch_sizes
 from tests.verification.grants.made import exactly, power_law
 
 
@@ -82,17 +83,17 @@ def slopes_by_batch(dataset, share):
 
 
 DRAWN = {
-    "exponents of losses": ("cross_entropy", exponents_of_losses, cross_entropies.judge_exponent),
+    "exponents of losses": ("cross_entropy", exponents_of_losses, cross_entropy.judge_exponent),
     "errors of softmax": (
         "cross_entropy",
         errors_of_softmax,
-        partial(cross_entropies.judge_error, head="mup"),
+        partial(cross_entropy.judge_error, head="mup"),
     ),
     "scales by batch": ("batch_size", scales_by_batch, batch_sizes.judge_square_root),
     "outputs by batch": ("batch_size", outputs_by_batch, batch_sizes.judge_output_share),
-    "prefactors of losses": ("cross_entropy", prefactors_of_losses, cross_entropies.judge_prefactor),
-    "exponents with outputs": ("cross_entropy", exponents_with_outputs, cross_entropies.judge_exponent_with_outputs),
-    "output terms of softmax": ("cross_entropy", output_terms_of_softmax, cross_entropies.judge_output_term),
+    "prefactors of losses": ("cross_entropy", prefactors_of_losses, cross_entropy.judge_prefactor),
+    "exponents with outputs": ("cross_entropy", exponents_with_outputs, cross_entropy.judge_exponent_with_outputs),
+    "output terms of softmax": ("cross_entropy", output_terms_of_softmax, cross_entropy.judge_output_term),
     "terms by batch": ("batch_size", partial(terms_by_batch, cases=slice(None)), batch_sizes.judge_mean_field),
     "floors by batch": (
         "batch_size",

@@ -201,21 +201,6 @@ CLAIMS = (
         "branches do not, so that rho_{l:h} of tangents that tokens share grows as l/h",
     ),
     Claim(
-        id="A20c",
-        kind=Kind.AS_STATED,
-        source="Zhang et al. 2026, section 4.5",
-        statement="normalisation placement has minimal effect on the exponent of eta* over depths that are trained: "
-        "slopes differ by less than a tenth (judged: tuned rates of our own nets over 2 .. 16 units, and drawn eta* at "
-        "initialisation over 4 .. 32)",
-        printed='"In ViTs, Pre-LN and Post-LN yield similar exponents (-1.131 vs -1.178, 4.0% difference), '
-        'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
-        hypotheses="the paper tunes ViTs, whose slopes are -1.131 and -1.178; a tenth is our reading of 'minimal'",
-        checks=(
-            *checks("learning_rate_search", tuned_rates.judge_placement),
-            *checks("transformer_depth", judge_placement),
-        ),
-    ),
-    Claim(
         id="A20e",
         kind=Kind.BEYOND,
         source="Zhang et al. 2026, sections 3.1 (without its condition on Jacobians) and 4.5, taken to the limit of "

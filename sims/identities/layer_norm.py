@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.validation import Array
-from meanfield.verification.claims import Claim, Kind, checks, on_examples
-from meanfield.verification.judges import Judges, Ruling, identity
-from meanfield.verification.verdicts import judge_identity
+from meanfield.common import Array
+from meanfield.verification import Claim, Judges, Kind, Ruling, checks, identity, judge_identity, on_examples
 
 SIZES = (2, 3, 8, 32)
 EPSILONS = (1e-5, 1e-2, 1.0, 100.0)
@@ -88,10 +86,13 @@ def examples(seed: int) -> Iterator[Example]:
             yield Example(values, gain, EPSILONS[place % len(EPSILONS)])
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The Jacobian of LayerNorm is that of eq. 38",
+    source="lemma 7",
+    rival="without the rank-one term",
+    measured="distance from central differences",
+)
 def judge_jacobian(seed: int = 0) -> Ruling:
-    """The Jacobian of LayerNorm is that of eq. 38; rival: without the rank-one term; source: lemma 7; measured:
-    distance from central differences."""
     errors, rivals = [], []
     for example in examples(seed):
         measured = numerical_jacobian(example)
@@ -108,10 +109,13 @@ def judge_jacobian(seed: int = 0) -> Ruling:
     )
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The norm of LayerNorm's Jacobian is at most 2 gamma_max / s",
+    source="eq. 39",
+    rival="some x and gamma exceed it",
+    measured="the largest norm of a search",
+)
 def judge_bound(seed: int = 0) -> Ruling:
-    """The norm of LayerNorm's Jacobian is at most 2 gamma_max / s; rival: some x and gamma exceed it; source: eq.
-    39; measured: the largest norm of a search."""
     largest = float(np.max([norm_ratio(example) for example in examples(seed)]))
     return Ruling(
         judge_identity(max(largest - 2, 0.0), 0.0, np.inf, 0.0),

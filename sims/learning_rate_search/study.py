@@ -1,8 +1,15 @@
-"""Tuned rates of every family and depth, with all losses, beside the stable rate and the one-step scale."""
+"""The learning rate that trains best, over depth: does it follow the one-step scale eta*(L)?
+
+For every family and depth, nets are trained on real images under many learning rates from several seeds, and the rate
+that minimises the training loss is searched for (Zhang et al. 2026, section 4.1). Its slope in depth stands beside that
+of the one-step theory over the same depths, the papers' slopes, and 2 / lambda_max of the loss's curvature at
+initialisation, which is an absolute rate with nothing tuned.
+"""
 
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from math import nan
 from typing import Any
@@ -16,11 +23,91 @@ from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
-from sims.common.command import ladder
+from sims.common.command import Option, Preset, ladder_of
+from sims.common.data import labelled
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import shared_training_data
-from sims.common.datasets import attributes, over
+from sims.common.datasets import Variable, attributes, over
 from sims.common.results import Results
+from sims.common.study import Study
+from sims.learning_rate_search.claims import CLAIMS, NAME, PLAIN
+from sims.learning_rate_search.report import REPORT
+
+# What is asked for.
+
+NETS, TRAINING = "nets", "training"
+OPTIONS = (
+    Option(
+        "families",
+        "families of nets (quote names of several words)",
+        metavar="NAME",
+        many="+",
+        check=lambda written, given: list(dict.fromkeys(given)),
+        group=NETS,
+    ),
+    Option(
+        "depths",
+        "layers, blocks, steps, or twice the blocks of Transformers",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(2, "a slope", why="layers, blocks or steps of the nets"),
+        group=NETS,
+    ),
+    Option("channels", "channels of convolutional nets and of Transformers", int, metavar="C", group=NETS),
+    Option("width", "units of fully-connected nets and of loops", int, metavar="N", group=NETS),
+    Option(
+        "data",
+        "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels",
+        default="digits",
+        metavar="SOURCE",
+        group=TRAINING,
+    ),
+    Option("samples", "samples of the data", int, group=TRAINING),
+    Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", group=TRAINING),
+    Option("epochs", "passes over the data", int, 1, group=TRAINING),
+    Option(
+        "optimizer",
+        "sgd (default, without momentum) or another name that meanfield.train takes",
+        default="sgd",
+        group=TRAINING,
+    ),
+    Option("spacing", "finest steps between rates, in decades", float, 0.25, group=TRAINING),
+    Option(
+        "grid",
+        "train under N rates from 10^-4 to 10 instead of searching (papers: 80)",
+        int,
+        metavar="N",
+        group=TRAINING,
+    ),
+)
+RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
+OTHERS = ["transformer pre", "transformer post", "loop linear", "loop sqrt"]
+ABLATIONS = [
+    "cnn zero",
+    "cnn gelu",
+    "cnn 4x4",
+    "cnn 5x5",
+    "residual cnn init",
+    "residual cnn multiplier",
+    "residual cnn k=2",
+]
+ALL = [*PLAIN, *RESIDUAL, *OTHERS]
+PRESETS = {
+    "smoke": Preset("15 s", families=ALL, depths=[2, 4], channels=4, width=16, draws=2, samples=96),
+    "default": Preset("2 min", families=ALL, depths=[2, 4, 8, 16], channels=16, width=64, draws=20, samples=1792),
+    "paper": Preset(
+        "20 h",
+        families=[*ALL, *ABLATIONS],
+        depths=[2, 4, 6, 8, 12, 16, 24, 32],
+        channels=32,
+        width=128,
+        draws=32,
+        samples=1792,
+    ),
+}
+
+# What is measured.
 
 # Architectures of table 1 of Zhang et al. 2026, by how the names of families here begin.
 TRANSFORMER = "transformer"
@@ -36,16 +123,24 @@ MIDDLE = 0.5
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
 
 
+VARIABLES = (
+    Variable("complete", "whether the search of every seed has ended"),
+    Variable("located", "seeds that have a minimum"),
+    Variable("one_step_scale", "label term's eta*, mean field, of white inputs and labels", "of loops, of the stream"),
+    Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
+    Variable("family", "family of nets"),
+    Variable("rate", "learning rate"),
+)
+
+
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """What is tuned, family by family through all depths."""
-    depths = ladder("--depths", options.depths, 2, "a slope", why="layers, blocks or steps of the nets")
-    families = list(dict.fromkeys(options.families))
-    places = list(product(families, depths))
+    places = list(product(options.families, options.depths))
     nets = [_net(options, *place) for place in places]
     data = shared_training_data(options.data, nets, samples=options.samples, seed=options.seed)
     given = zip(places, nets, data, strict=True)
     tunings = [_tuning(options, *place, net, inputs_and_labels) for place, net, inputs_and_labels in given]
-    return {"tunings": tunings, "depths": depths}
+    return {"tunings": tunings, "depths": options.depths}
 
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
@@ -78,20 +173,19 @@ def _blocks(family: str, depths: Sequence[int]) -> list[int]:
 
 def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning], depths: list[int]) -> xr.Dataset:
     """Minima and losses over (family, depth, draw), stable rates, one-step scales, slopes that papers print."""
-    families = list(dict.fromkeys(options.families))
     tuned = tune_all(tunings, workers=options.workers, store=results.pieces)
     rates = sorted(set(np.concatenate([of_net["rate"].values for of_net in tuned])))
-    axes = {"family": families, "depth": depths}
+    axes = {"family": options.families, "depth": depths}
     parts = [
         over(axes, [_row(of_net, rates) for of_net in tuned], "rate", "draw").assign_coords(rate=rates),
         over(axes, [{name: of_net[name].values for name in SEEDS} for of_net in tuned], "draw"),
-        over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, families, depths)]),
-        over({"family": families}, [{"printed_slope": _printed(family)} for family in families]),
+        over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, options.families, depths)]),
+        over({"family": options.families}, [{"printed_slope": _printed(family)} for family in options.families]),
     ]
     described = attributes(
         options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width", "spacing"
     )
-    places = map("{0[0]} {0[1]}".format, product(families, depths))
+    places = map("{0[0]} {0[1]}".format, product(options.families, depths))
     reasons = {place: of_net.attrs["without_minimum"] for place, of_net in zip(places, tuned, strict=True)}
     said = {"without_minimum": json.dumps({place: reason for place, reason in reasons.items() if reason})}
     return xr.merge(parts).assign_attrs(described | said)
@@ -125,3 +219,19 @@ def _printed(family: str) -> float:
         return TABLE_3[family]
     kinds = [TABLE_1[kind] for begin, kind in PRINTED.items() if family.startswith(begin)]
     return float(np.mean(kinds[0])) if kinds else float("nan")
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="12 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+    # The images of a run without --data.
+    require_installed=partial(labelled.require_installed, "digits"),
+)

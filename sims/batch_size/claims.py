@@ -3,28 +3,33 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw
-from meanfield.common.validation import Array
-from meanfield.nets.layered import MLP
-from meanfield.verification import series
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import (
+from meanfield.common import Array, PowerLaw
+from meanfield.nets import MLP
+from meanfield.verification import (
+    PAPERS_EXPONENT,
+    Claim,
     Contest,
+    Deviation,
     Judges,
+    Kind,
     Ruling,
+    Series,
     between,
+    checks,
     computed,
     contest,
+    effective_draws,
     identity,
+    one_site_ratios,
     only_above,
+    scale_law,
+    shown_laws,
     slope_contest,
 )
-from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.series import effective_draws, scale_law, shown_laws
-from meanfield.verification.verdicts import Deviation
-from meanfield.verification.zhang_2026.plain_nets.many_channels import one_site_ratios
 
-# Cases of `sims.batch_size` by which single claims are judged.
+NAME = "batch_size"
+
+# Cases by which single claims are judged.
 INDEPENDENT = "MLP, rho 0, labels mean 0"
 CORRELATED = "MLP, rho 0.9, labels mean 0"
 LINEAR = "linear MLP, rho 0, labels mean 0"
@@ -42,7 +47,6 @@ OUTPUT_EXCESS = 3.0
 # A slope of which too few sizes were drawn.
 UNKNOWN = PowerLaw(np.nan, np.nan, np.nan)
 
-# The judges of `sims.batch_size`.
 JUDGES = Judges("Zhang et al. 2026", effective=lambda dataset: effective_draws(dataset, "label_term"))
 findings = JUDGES.findings
 
@@ -69,22 +73,28 @@ def theory_slope(dataset: xr.Dataset, case: str) -> float:
     at = _drawn_tail(dataset, case, "label_term")
     if at.sizes["batch"] < 2:
         return float("nan")
-    return series.theory_slope(at, "batch", "label_term", np.log(at["label_term_mean_field"].values)) / -2
+    return Series.of(at, "label_term").slope_of("batch", np.log(at["label_term_mean_field"].values)) / -2
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="All batches obey E[Dz_a Dz_b] = E xi_a E xi_b + Cov/B, times (P-B)/(P-1) without replacement",
+    source="eq. 25",
+    rival="no term in 1/B",
+    measured="gaps over every batch of a small population",
+)
 def judge_enumeration(dataset: xr.Dataset) -> Ruling:
-    """All batches obey E[Dz_a Dz_b] = E xi_a E xi_b + Cov/B, times (P-B)/(P-1) without replacement; rival: no term
-    in 1/B; source: eq. 25; measured: gaps over every batch of a small population."""
     exact, without = dataset["enumerated_gap"].values, dataset["uncorrected_gap"].isel(drawing=0).values
     evidence = f"worst relative gap {exact.max():.1e}, rival {without.min():.2f} or more, tolerance {ROUNDING:g}"
     return identity(exact, 0.0, float(without.min()), ROUNDING, evidence)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Batches sampled from 64 samples follow the mini-batch identity",
+    source="eq. 25",
+    rival="no term in 1/B",
+    measured="mean square changes of one net's top layer, over sampled batches of each size",
+)
 def judge_sampling(dataset: xr.Dataset) -> Contest:
-    """Batches sampled from 64 samples follow the mini-batch identity; rival: no term in 1/B; source: eq. 25; measured:
-    mean square changes of one net's top layer, over sampled batches of each size."""
     energy, stderr, identity, limit = (
         dataset[f"sampled_energy{end}"].values for end in ("", "_stderr", "_identity", "_limit")
     )
@@ -92,10 +102,12 @@ def judge_sampling(dataset: xr.Dataset) -> Contest:
     return contest(energy, stderr, claimed=identity, rival=limit, draws=batches, effective=batches)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Label term is the mean field's quadratic form in the labels' covariance, for all cases and batch sizes",
+    rival="one label for all samples of a batch",
+    measured="drawn label terms of batches of two or more",
+)
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
-    """Label term is the mean field's quadratic form in the labels' covariance, for all cases and batch sizes; rival:
-    one label for all samples of a batch; measured: drawn label terms of batches of two or more."""
     several = dataset.isel(batch=dataset["batch"].values > 1)
     drawn = np.isfinite(several["label_term"].values)
     term, stderr, theory, slack, alike = (
@@ -114,10 +126,13 @@ def _one_site(dataset: xr.Dataset) -> str:
     return f"one sample at one site with {units} units has an excess of {excess:.1%}"
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="eta* moves by 1 + O(1/B) with the batch size for labels of mean 0",
+    source="proposition 3.3",
+    rival="sqrt(B), the paper's degenerate case",
+    measured="the slope in B, granted 1/B at the least of these sizes",
+)
 def judge_printed(dataset: xr.Dataset) -> Contest:
-    """eta* moves by 1 + O(1/B) with the batch size for labels of mean 0; rival: sqrt(B), the paper's degenerate
-    case; source: proposition 3.3; measured: the slope in B, granted 1/B at the least of these sizes."""
     law, upper = drawn_slope(dataset, INDEPENDENT), tail(dataset)
     first = float(upper["batch"][0])
     made = slope_contest(law or UNKNOWN, claimed=0.0, rival=0.5, allowance=1 / first)
@@ -125,11 +140,13 @@ def judge_printed(dataset: xr.Dataset) -> Contest:
     return made.carried_by(upper.sel(case=[INDEPENDENT]), "label_term").saying(words)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="eta* of labels of mean 0 grows as sqrt(B) at the batch's own inputs, whatever they are",
+    source="remark on proposition 3.3",
+    rival="B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one",
+    measured="slopes in B for inputs that are independent or not",
+)
 def judge_square_root(dataset: xr.Dataset) -> Contest:
-    """eta* of labels of mean 0 grows as sqrt(B) at the batch's own inputs, whatever they are; rival:
-    B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one; source: remark on proposition
-    3.3; measured: slopes in B for inputs that are independent or not."""
     names = (LINEAR, INDEPENDENT, CORRELATED)
     laws = [drawn_slope(dataset, name) for name in names]
     theory = [theory_slope(dataset, name) for name in names]
@@ -144,10 +161,12 @@ def _shown(law: PowerLaw | None) -> str:
     return shown_laws(law) if law else "-"
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Label term tends to a floor where labels have a mean, or a teacher and inputs correlate: there 1 + O(1/B)",
+    rival="none, 1/B as for labels of mean 0",
+    measured="a of S = a + b / B",
+)
 def judge_floor(dataset: xr.Dataset) -> Contest:
-    """Label term tends to a floor where labels have a mean, or a teacher and inputs correlate: there 1 + O(1/B);
-    rival: none, 1/B as for labels of mean 0; measured: a of S = a + b / B."""
     cases = [WITH_MEAN, TAUGHT]
     floor, stderr, theory, slack = np.array([_floor(dataset, case) for case in cases]).T
     words = ", ".join(f"{a:.4g} +- {e:.2g} (mean field {t:.4g})" for a, e, t in zip(floor, stderr, theory, strict=True))
@@ -155,11 +174,13 @@ def judge_floor(dataset: xr.Dataset) -> Contest:
     return made.carried_by(tail(dataset).sel(case=cases), "label_term").saying(f"floors {words}; {_one_site(dataset)}")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Output term falls with the batch size as the label term of mean 0, and stays as small",
+    source="eq. 21",
+    rival="it tends to a floor, as outputs of different samples correlate",
+    measured="the change of ln(A/B) between the least and the largest batch",
+)
 def judge_output_share(dataset: xr.Dataset) -> Contest:
-    """Output term falls with the batch size as the label term of mean 0, and stays as small; rival: it tends to a
-    floor, as outputs of different samples correlate; source: eq. 21; measured: the change of ln(A/B) between the
-    least and the largest batch."""
     at, terms = dataset.sel(case=INDEPENDENT).isel(batch=[0, -1]), ("output_term", "label_term")
     change, theory = (
         float(np.diff(np.log((at[f"output_term{end}"] / at[f"label_term{end}"]).values))[0])
@@ -174,11 +195,13 @@ def judge_output_share(dataset: xr.Dataset) -> Contest:
     return made.carried_by(at, *terms).saying(words)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The batch size does not move the depth exponent -3/2: mean field, 150 to 300 layers",
+    source="remark on proposition 3.3",
+    rival="-1, no growth of overlaps",
+    measured="computed slopes in L of eta* of the label term, for labels of mean 0 and 1 and three batch sizes",
+)
 def judge_depth(dataset: xr.Dataset) -> Ruling:
-    """The batch size does not move the depth exponent -3/2: mean field, 150 to 300 layers; rival: -1, no growth of
-    overlaps; source: remark on proposition 3.3; measured: computed slopes in L of eta* of the label term, for labels of
-    mean 0 and 1 and three batch sizes."""
     slopes = dataset["depth_slope"].values
     words = f"slopes {slopes.max():.3f} .. {slopes.min():.3f}, least steep for large batches; tolerance {DEPTH_NEAR:g}"
     return computed(slopes, PAPERS_EXPONENT, -1.0, DEPTH_NEAR, words)
@@ -204,7 +227,7 @@ CLAIMS = (
         statement="the second moment over mini-batches is that of the whole data, plus Cov / B",
         printed='"E[xi_bar zeta_bar] = E[xi_1] E[zeta_1] + (1/B) Cov(xi_1, zeta_1)" (lemma 4, eq. 25)',
         hypotheses="independent pairs with finite second moments",
-        checks=checks("batch_size", judge_enumeration, judge_sampling),
+        checks=checks(NAME, judge_enumeration, judge_sampling),
         identity=True,
     ),
     Claim(
@@ -217,7 +240,7 @@ CLAIMS = (
         'contribution to the one-step AM-muP budget at initialization is non-vanishing" (appendix B, remark after '
         "lemma 4)",
         hypotheses="the update of the whole data does not vanish as the batch grows",
-        checks=checks("batch_size", judge_floor),
+        checks=checks(NAME, judge_floor),
     ),
     Claim(
         id="A10b",
@@ -229,7 +252,7 @@ CLAIMS = (
         printed='"eta*(L; {C_l, Lambda_l, K_l}, B) = kappa L^(-3/2) (1 + O(max_l 1/C_l + max_l bdry(Lambda_l, K_l) + '
         '1/B))" (section 3.3, proposition 3.3)',
         hypotheses="labels of mean 0, which are independent of the network",
-        checks=checks("batch_size", judge_printed),
+        checks=checks(NAME, judge_printed),
         replaced_by="the label term's eta* goes as B / sqrt(1 + (B - 1) f), f the squared kernel between two samples "
         "over that of one: as B until B f is 1, as sqrt(B) beyond (and at inputs outside the batch), as the remark "
         "announces. Outputs leave the whole update a floor, above which 1 + O(1/B) holds unless the head makes them "

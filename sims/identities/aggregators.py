@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.common.validation import Array
-from meanfield.verification.claims import Claim, Kind, checks, on_examples
-from meanfield.verification.judges import Judges, Ruling, computed, identity
-from meanfield.verification.verdicts import Verdict
+from meanfield.common import Array
+from meanfield.verification import Claim, Judges, Kind, Ruling, Verdict, checks, computed, identity, on_examples
 
 Aggregator = Callable[[Array], float]
 
@@ -90,13 +88,14 @@ def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> di
     return worst
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c",
+    source="appendix A1",
+    rival="another of six aggregators has them too, or it lacks one",
+    measured="the largest relative violation of any property on random energies, of the mean and of the six others",
+)
 def judge_uniqueness(seed: int = 0) -> Ruling:
-    """Only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c; rival: another of six
-    aggregators has them too, or it lacks one; source: appendix A1; measured: the largest relative violation of any
-    property on random energies, of the mean and of the six others.
-
-    Merging all layers into one group forces it.
+    """Merging all layers into one group forces it.
 
     M(S) = M(mean, .., mean) = mean by merge and normalisation, so that any other aggregator breaks one of the two.
     """
@@ -115,11 +114,13 @@ def judge_uniqueness(seed: int = 0) -> Ruling:
     )
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The geometric and the harmonic mean are not consistent under merging",
+    source="appendix A6",
+    rival="no counterexample",
+    measured="the largest relative change by merging that a search over random energies finds, for either mean",
+)
 def judge_other_means(seed: int = 0) -> Ruling:
-    """The geometric and the harmonic mean are not consistent under merging; rival: no counterexample; source: appendix
-    A6; measured: the largest relative change by merging that a search over random energies finds, for either
-    mean."""
     means = {name: AGGREGATORS[name] for name in ("geometric", "harmonic")}
     worst = worst_violations(means, seed)
     broken = {name: [kind for kind, value in kinds.items() if value > TOLERANCE] for name, kinds in worst.items()}
@@ -139,10 +140,13 @@ def harmonic_slope(layers: int, small: float) -> float:
     return (ends[0] - ends[1]) / (2 * STEP * small)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="dH/dS_i of the harmonic mean grows without bound as S_i -> 0",
+    source="appendix A5",
+    rival="it tends to L: H falls as L S_i",
+    measured="dH / dS_i = H^2 / (L S_i^2) over L, 1 or of order 1/S_i; no examples",
+)
 def judge_harmonic_sensitivity(seed: int = 0) -> Ruling:
-    """dH/dS_i of the harmonic mean grows without bound as S_i -> 0; rival: it tends to L: H falls as L S_i; source:
-    appendix A5; measured: dH / dS_i = H^2 / (L S_i^2) over L, 1 or of order 1/S_i; no examples."""
     counts = (2, 4, 8, 16)
     slopes = np.array([harmonic_slope(layers, SMALL) for layers in counts])
     words = ", ".join(f"{slope:.5f} (L = {layers})" for slope, layers in zip(slopes, counts, strict=True))

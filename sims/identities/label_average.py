@@ -6,12 +6,10 @@ import numpy as np
 import xarray as xr
 from numpy.random import Generator
 
-from meanfield.common.seeds import stream
-from meanfield.common.validation import Array, takes
-from meanfield.nets.layered import MLP
-from meanfield.simulation.one_step import one_step, pre_activations
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Judges, Ruling, identity
+import meanfield as mf
+from meanfield.common import Array, stream
+from meanfield.nets import MLP
+from meanfield.verification import Claim, Judges, Kind, Ruling, checks, identity
 
 # Parameters are moved by this much, so that differences of pre-activations are exact to about its square.
 STEP = 1e-5
@@ -23,7 +21,6 @@ ATTEMPTS = 100
 JUDGES = Judges("Zhang et al. 2026")
 
 
-@takes(MLP)
 def label_average(net: MLP, seed: int) -> xr.Dataset:
     """S_l of one net by enumeration of all labels of +-1, A_l + B_l from error columns, and B_l from the kernel.
 
@@ -57,7 +54,7 @@ def _example(net: MLP, random: Generator) -> tuple[list[Array], Array, Array, Ar
         random.normal(0.0, np.sqrt(s), shape) for shape, s in zip(net.weight_shapes, net.weight_variances, strict=True)
     ]
     inputs = random.normal(size=net.input_shape)
-    *_, outputs = pre_activations(net, weights, inputs)
+    *_, outputs = mf.pre_activations(net, weights, inputs)
     signs = [np.reshape(labels, outputs.shape) for labels in product((-1.0, 1.0), repeat=outputs.size)]
     enumerated = np.mean([_energies(net, weights, inputs, outputs - labels) for labels in signs], axis=0)
     units = np.eye(outputs.size).reshape(-1, *outputs.shape)
@@ -66,13 +63,16 @@ def _example(net: MLP, random: Generator) -> tuple[list[Array], Array, Array, Ar
 
 
 def _energies(net: MLP, weights: list[Array], inputs: Array, error: Array) -> Array:
-    return np.array([np.mean(change**2) for change in one_step(net, weights, inputs, error)])
+    return np.array([np.mean(change**2) for change in mf.one_step(net, weights, inputs, error)])
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Averaged over labels, S = A + B exactly",
+    source="lemma 2, eq. 18",
+    rival="B alone",
+    measured="(A + B) / S at every layer of one net, S the mean over all labels of -1 and 1",
+)
 def judge_split(dataset: xr.Dataset) -> Ruling:
-    """Averaged over labels, S = A + B exactly; rival: B alone; source: lemma 2, eq. 18; measured: (A + B) / S at every
-    layer of one net, S the mean over all labels of -1 and 1."""
     ratio, alone = (dataset[name] / dataset["enumerated"] for name in ("split", "label_term"))
     off, rival = (abs(values - 1) for values in (ratio, alone))
     return identity(
@@ -84,20 +84,25 @@ def judge_split(dataset: xr.Dataset) -> Ruling:
     )
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="B = sigma_y^2 mean sum_t Theta_at^2 / M for the loss |z - y|^2 / (2M)",
+    source="eq. 19",
+    rival="over M^2",
+    measured="the ratio of the two sides at every layer of one net",
+)
 def judge_prefactor(dataset: xr.Dataset) -> Ruling:
-    """B = sigma_y^2 mean sum_t Theta_at^2 / M for the loss |z - y|^2 / (2M); rival: over M^2; source: eq. 19; measured:
-    the ratio of the two sides at every layer of one net."""
     ratio, outputs = dataset["label_term"] / dataset["kernel_term"], int(dataset.attrs["outputs"])
     evidence = f"ratio {float(ratio.min()):.6f} .. {float(ratio.max()):.6f} with M = {outputs}"
     return identity(ratio.values, 1.0, 1.0 / outputs, TOLERANCE, evidence)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="B is sigma_y^2 mean sum_t Theta_at^2 times one constant, whatever the layer",
+    source="eq. 19",
+    rival="the kernels of the layer below in its place",
+    measured="B over that sum of squared kernels at every layer, divided by the same ratio at layer 1",
+)
 def judge_proportional(dataset: xr.Dataset) -> Ruling:
-    """B is sigma_y^2 mean sum_t Theta_at^2 times one constant, whatever the layer; rival: the kernels of the layer
-    below in its place; source: eq. 19; measured: B over that sum of squared kernels at every layer, divided by the same
-    ratio at layer 1."""
     kernel = dataset["kernel_term"].values
     ratio = dataset["label_term"].values / kernel
     below = dataset["label_term"].values[1:] / kernel[:-1]
@@ -116,7 +121,7 @@ def _squared_kernel(net: MLP, weights: list[Array], inputs: Array) -> Array:
             for sign in (1, -1):
                 moved = [w.copy() for w in weights]
                 moved[layer][place] += sign * STEP
-                ends.append(pre_activations(net, moved, inputs))
+                ends.append(mf.pre_activations(net, moved, inputs))
             *hidden, output = ((up - down).ravel() / (2 * STEP) for up, down in zip(*ends, strict=True))
             for above in range(layer, net.depth):
                 total[above] += np.outer(hidden[above], output)
