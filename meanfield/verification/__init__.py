@@ -71,7 +71,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     channel_corrections,
     depth_growth,
     depth_laws,
-    overlap_conservation,
     padding,
     stencil_slopes,
 )
@@ -108,7 +107,6 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     has_channel_factor,
     one_site_ratios,
 )
-from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import drawn_slope, mean_field_slope
 from meanfield.verification.zhang_2026.residual_nets import family_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
@@ -182,11 +180,9 @@ __all__ = [
     "depth_exponents",
     "depth_growth",
     "depth_laws",
-    "deviation",
     "drawn_slope",
     "draws_needed",
     "effective_draws",
-    "effective_overlap_draws",
     "exponents",
     "exponents_of",
     "extrapolated",
@@ -233,7 +229,6 @@ __all__ = [
     "of_rival",
     "one_site_ratios",
     "only_above",
-    "overlap_conservation",
     "padding",
     "places_of",
     "plain_families",

@@ -10,7 +10,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
     depth_growth,
     depth_laws,
-    overlap_conservation,
     padding,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
@@ -28,7 +27,7 @@ from meanfield.verification.zheng_2026 import (
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
-_PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding, activation_drift)
+_PLAIN = (printed_laws, depth_growth, depth_laws, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,

@@ -1,9 +1,44 @@
 """Claims that rest on runs of several studies, each judged by judges of its own."""
 
-from meanfield.verification import Check, Claim, Kind, coordinate_checks, spectral_products
-from sims import update_orders
+from meanfield.verification import Check, Claim, Kind, checks, coordinate_checks, of_rival, spectral_products
+from sims import overlap_recursion, update_orders
+from sims.cnn_finite_channels import claims as finite_channels
 
 CLAIMS = (
+    Claim(
+        id="A1",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, lemma 1, eq. 14",
+        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters of layers up to l",
+        printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
+        'z^(l)] = T_l(mu_1, mu_2)" (lemma 1, eq. 14)',
+        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l. "
+        "Zhang et al. 2025 have it at infinite width alone, where the step found here vanishes",
+        checks=(
+            *checks(
+                overlap_recursion.NAME, of_rival(overlap_recursion.judge_mean), overlap_recursion.judge_conditional_mean
+            ),
+            *checks("cnn_finite_channels", finite_channels.judge_conditional_mean),
+        ),
+        replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
+        "given z^(l) it is the gated overlap over q that is conserved",
+        premise="the proof averages over gates that z^(l) leaves free, l < h - 1 (its step 2), and counts layer h = l "
+        "+ 1, whose gates z^(l) fixes, among them (step 3)",
+    ),
+    Claim(
+        id="A11a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, lemma 5, eq. 27",
+        statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
+        printed='"Var(T_h | F_(h-1)) = (1/C_h) Var(X_1 | F_(h-1)) <= (1/C_h) E[X_1^2 | F_(h-1)] <= C_0/C_h" (lemma '
+        "5, proof)",
+        hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
+        checks=(
+            *checks(overlap_recursion.NAME, overlap_recursion.judge_added_variance),
+            *checks("cnn_finite_channels", finite_channels.judge_added_variance),
+        ),
+        identity=True,
+    ),
     Claim(
         id="S3a",
         kind=Kind.AS_STATED,

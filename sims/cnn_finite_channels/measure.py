@@ -165,6 +165,6 @@ def _runs_above(below: ConvNet, draws: int, seed: int) -> list[Run]:
 
 
 def _given(measured: xr.Dataset) -> xr.Dataset:
-    """Mean overlaps given the fixed layers, NAME_given, as `overlap_conservation` reads them."""
+    """Mean overlaps given the fixed layers, NAME_given, as the judges of overlaps read them."""
     means = suffixed(measured, "given", ["overlap", "overlap_stderr", "gated_overlap"])
     return xr.merge([means, measured[["squared_overlap", "squared_overlap_stderr"]]])

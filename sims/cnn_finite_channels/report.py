@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import xarray as xr
 
 from meanfield.verification import Finding, channel_corrections, stencil_slopes
+from sims.cnn_finite_channels.claims import OF_OVERLAPS
 from sims.common.pairs import added_variance_table
 from sims.common.report import Report, answer
 from sims.common.tables import against, drawn, fitted, label, number, rows, signed, table
@@ -72,7 +73,11 @@ def _variance_table(dataset: xr.Dataset) -> str:
 
 
 def _findings(dataset: xr.Dataset) -> list[Finding]:
-    return [*channel_corrections.findings(dataset), *stencil_slopes.findings(dataset)]
+    return [
+        *channel_corrections.findings(dataset),
+        *OF_OVERLAPS.findings(dataset),
+        *stencil_slopes.findings(dataset),
+    ]
 
 
 text = Report(

@@ -7,8 +7,8 @@ import xarray as xr
 from figures import cnn_finite_channels as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import channel_corrections as corrections
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as overlaps
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
+from sims.cnn_finite_channels import claims as overlaps
 from sims.cnn_finite_channels.__main__ import COMMAND as simulation
 from sims.cnn_finite_channels.measure import one_site
 from tests.sims.commands import assert_refused, finished_run, without_figure
@@ -33,8 +33,8 @@ def test_draws_do_not_refute_what_is_true(finished):
     """And refute what is far from it: one prefactor for all stencils."""
     for judge in (corrections.judge_function_of_ratio, corrections.judge_one_site_law, stencils.judge_slopes):
         assert judge(finished).verdict is not Verdict.REFUTED
-    assert overlaps.judge_added_variance_of_channels(finished).verdict is Verdict.CONFIRMED
-    assert overlaps.judge_conditional_mean_of_channels(finished).verdict is Verdict.REFUTED
+    assert overlaps.judge_added_variance(finished).verdict is Verdict.CONFIRMED
+    assert overlaps.judge_conditional_mean(finished).verdict is Verdict.REFUTED
     assert stencils.judge_prefactors(finished).verdict is Verdict.CONFIRMED
 
 
@@ -63,7 +63,7 @@ def test_exchanged_channels_are_seen(finished):
     assert corrections.judge_one_site_law(right.assign({name: exchanged})).verdict is Verdict.REFUTED
     names = ["overlap_variance_by_width", "overlap_variance_stderr_by_width"]
     backwards = finished.assign({key: finished[key].copy(data=finished[key].values[::-1]) for key in names})
-    assert overlaps.judge_added_variance_of_channels(backwards).verdict is Verdict.REFUTED
+    assert overlaps.judge_added_variance(backwards).verdict is Verdict.REFUTED
 
 
 def test_a_dropped_offset_is_seen(finished):

@@ -5,8 +5,8 @@ import pytest
 
 from figures import overlap_recursion as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
-from sims.overlap_recursion.__main__ import COMMAND as simulation
+from sims import overlap_recursion as claims
+from sims.overlap_recursion import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run, without_figure
 
 

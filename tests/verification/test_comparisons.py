@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation, stencil_slopes
+from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
@@ -13,6 +13,7 @@ from meanfield.verification.zheng_2026 import (
     transformer_checks,
     update_ranks,
 )
+from sims import overlap_recursion
 from tests.sims.claim_controls.changes import SCALE
 
 
@@ -38,7 +39,7 @@ def test_every_slope_is_one_comparison(smoke_runs):
 
 def test_variances_of_a_layer_rest_on_draws_of_their_own(smoke_run):
     dataset = smoke_run("overlap_recursion")
-    made = overlap_conservation.judge_added_variance.decide(dataset)
+    made = overlap_recursion.judge_added_variance.decide(dataset)
     assert made.effective == made.draws == dataset.attrs["draws_given"]
 
 
@@ -88,7 +89,7 @@ def test_errors_of_means_of_one_sign_add_up(smoke_run):
     last = int(dataset["layer"][-1])
     first, middle = max(last // 4, 2), max(last // 2, 3)
     errors = (0.01 * dataset[name]).where(dataset["layer"].isin([first, last]), 0.0)
-    made = overlap_conservation.judge_uniform_bound.decide(dataset.assign({f"{name}_stderr": errors}))
+    made = overlap_recursion.judge_uniform_bound.decide(dataset.assign({f"{name}_stderr": errors}))
     share = (1 / middle - 1 / last) / (1 / first - 1 / middle)
     assert made.claim.stderr == pytest.approx(0.01 * (share + 1))
 

@@ -7,26 +7,22 @@ import xarray as xr
 
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.series import effective_draws, largest_share
-from meanfield.verification.verdicts import Deviation, Finding
-from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import CHANNEL_FINDINGS, CHANNEL_JUDGES
+from meanfield.verification.verdicts import Deviation
 
 CORRECTION = "finite_channel_correction"
 # Corrections per C that a function of L/C leaves open: of one layer (3/C for ReLU, see `finite_width`), as sites differ
 # in the first layers; and of the Gram matrix of S sites seen through k taps, (S + 1) / (C k).
 ONE_LAYER = 3.0
 
-# Judges of `sims.cnn_finite_channels`.
+# Judges of `sims.cnn_finite_channels`, of so many findings in all.
+CHANNEL_FINDINGS = 8
 JUDGES = Judges(
     "Zhang et al. 2026",
     findings=CHANNEL_FINDINGS,
     effective=lambda dataset: effective_draws(dataset, "label_term"),
     largest_share=lambda dataset: largest_share(dataset, CORRECTION),
 )
-
-
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One for every claim on corrections, and on what a layer does to an overlap."""
-    return [*JUDGES.findings(dataset), *CHANNEL_JUDGES.findings(dataset)]
+findings = JUDGES.findings
 
 
 @JUDGES.decide

@@ -10,8 +10,7 @@ from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.series import drawn_law, theory_slope
 from meanfield.verification.verdicts import Deviation
-from meanfield.verification.zhang_2026.plain_nets.channel_corrections import gram_term
-from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import CHANNEL_FINDINGS
+from meanfield.verification.zhang_2026.plain_nets.channel_corrections import CHANNEL_FINDINGS, gram_term
 
 SCALE = "label_learning_rate_scale"
 # Slopes that the paper fitted to trained nets by stencil size (appendix E.3, figure 7).
