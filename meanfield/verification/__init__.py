@@ -71,7 +71,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     channel_corrections,
     depth_growth,
     depth_laws,
-    padding,
     stencil_slopes,
 )
 from meanfield.verification.zhang_2026.plain_nets.activation_drift import LABEL_SCALE
@@ -229,7 +228,6 @@ __all__ = [
     "of_rival",
     "one_site_ratios",
     "only_above",
-    "padding",
     "places_of",
     "plain_families",
     "power_in_words",

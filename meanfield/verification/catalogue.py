@@ -10,7 +10,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
     depth_growth,
     depth_laws,
-    padding,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
@@ -27,7 +26,7 @@ from meanfield.verification.zheng_2026 import (
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
-_PLAIN = (printed_laws, depth_growth, depth_laws, padding, activation_drift)
+_PLAIN = (printed_laws, depth_growth, depth_laws, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,

@@ -19,9 +19,9 @@ from meanfield.verification.verdicts import (
     largest_share,
 )
 from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
-from meanfield.verification.zhang_2026.plain_nets import padding
 from meanfield.verification.zhang_2026.residual_nets import slopes as residual_slopes
 from meanfield.verification.zheng_2026 import coordinate_checks
+from sims.cnn_padding import claims as padding
 
 BANDS = Bands(3.0, 5.0)
 NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)

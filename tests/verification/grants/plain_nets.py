@@ -8,10 +8,10 @@ from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
     channel_corrections,
     depth_growth,
-    padding,
     stencil_slopes,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
+from sims.cnn_padding import claims as padding
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 
