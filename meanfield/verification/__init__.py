@@ -68,10 +68,8 @@ from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
 from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
 from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
-    channel_corrections,
     depth_growth,
     depth_laws,
-    stencil_slopes,
 )
 from meanfield.verification.zhang_2026.plain_nets.activation_drift import LABEL_SCALE
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
@@ -106,7 +104,6 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     has_channel_factor,
     one_site_ratios,
 )
-from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import drawn_slope, mean_field_slope
 from meanfield.verification.zhang_2026.residual_nets import family_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
@@ -168,7 +165,6 @@ __all__ = [
     "between",
     "carried_losses",
     "carried_rates",
-    "channel_corrections",
     "checks",
     "combined",
     "compare_table",
@@ -179,7 +175,6 @@ __all__ = [
     "depth_exponents",
     "depth_growth",
     "depth_laws",
-    "drawn_slope",
     "draws_needed",
     "effective_draws",
     "exponents",
@@ -220,7 +215,6 @@ __all__ = [
     "looped_transformers",
     "loss_tables",
     "lower",
-    "mean_field_slope",
     "mean_over_draws",
     "measured_slopes",
     "needing",
@@ -247,7 +241,6 @@ __all__ = [
     "slope_contest",
     "span",
     "spectral_products",
-    "stencil_slopes",
     "table_cells",
     "tangent_propagation",
     "training_assumptions",

@@ -1,6 +1,15 @@
 """Claims that rest on runs of several studies, each judged by judges of its own."""
 
-from meanfield.verification import Check, Claim, Kind, checks, coordinate_checks, of_rival, spectral_products
+from meanfield.verification import (
+    Check,
+    Claim,
+    Kind,
+    checks,
+    coordinate_checks,
+    depth_laws,
+    of_rival,
+    spectral_products,
+)
 from sims import overlap_recursion, update_orders
 from sims.cnn_finite_channels import claims as finite_channels
 
@@ -18,12 +27,64 @@ CLAIMS = (
             *checks(
                 overlap_recursion.NAME, of_rival(overlap_recursion.judge_mean), overlap_recursion.judge_conditional_mean
             ),
-            *checks("cnn_finite_channels", finite_channels.judge_conditional_mean),
+            *checks(finite_channels.NAME, finite_channels.judge_conditional_mean),
         ),
         replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
         "given z^(l) it is the gated overlap over q that is conserved",
         premise="the proof averages over gates that z^(l) leaves free, l < h - 1 (its step 2), and counts layer h = l "
         "+ 1, whose gates z^(l) fixes, among them (step 3)",
+    ),
+    Claim(
+        id="A5a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
+        statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
+        "grid (judged: the label term, which decides where outputs are few)",
+        printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
+        "3.3)",
+        hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
+        checks=(
+            *checks("learning_rate_scale", depth_laws.judge_asymptote),
+            *checks(finite_channels.NAME, finite_channels.judge_one_exponent),
+        ),
+    ),
+    Claim(
+        id="A5b",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, footnote 1 and section 5: used as a transfer rule",
+        statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30 (judged: one-step eta*, whose slope is "
+        "granted 0.03)",
+        printed='"calibrate the learning rate at a reference effective depth L_0 and rescale it to a new effective '
+        'depth by eta(L) = eta(L_0) (L / L_0)^(-3/2)" (section 5)',
+        hypotheses="those of A5a, with depth taken for large; 3 .. 30 is assumed for the experiments, whose depths are "
+        "printed for table 5, 6 .. 20 blocks, whose scaled rates take depths of 7 .. 21, and for table 6, 6 .. 18. The "
+        "0.03 is our reading: the paper calls the rule first-order, and variations 'typically within 20 %'; over 3 .. "
+        "30 the rule misses by a factor 1.28",
+        checks=(
+            *checks("learning_rate_scale", depth_laws.judge_power_law_in_use),
+            *checks(finite_channels.NAME, of_rival(finite_channels.judge_slopes)),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))) of one site, of slope -1.39 over 3 .. 30; other "
+        "stencils and grids have slopes within 0.01 of it in mean field, and prefactors that fall as 1/taps",
+        premise="the limit of many layers is taken at depths of ten",
+    ),
+    Claim(
+        id="A6",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
+        statement="finite channels correct by O(1/C), uniformly in depth",
+        printed='"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
+        hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
+        checks=(
+            *checks("mlp_depth", depth_laws.judge_uniform_correction),
+            *checks(
+                finite_channels.NAME,
+                finite_channels.judge_uniform_in_depth,
+                of_rival(finite_channels.judge_function_of_ratio),
+            ),
+        ),
+        replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
+        premise="corrections of order 1/C are made in every layer, and add up",
     ),
     Claim(
         id="A11a",
@@ -35,7 +96,7 @@ CLAIMS = (
         hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
         checks=(
             *checks(overlap_recursion.NAME, overlap_recursion.judge_added_variance),
-            *checks("cnn_finite_channels", finite_channels.judge_added_variance),
+            *checks(finite_channels.NAME, finite_channels.judge_added_variance),
         ),
         identity=True,
     ),

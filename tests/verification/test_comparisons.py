@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
@@ -14,6 +13,7 @@ from meanfield.verification.zheng_2026 import (
     update_ranks,
 )
 from sims import overlap_recursion
+from sims.cnn_finite_channels import claims as finite_channels
 from tests.sims.claim_controls.changes import SCALE
 
 
@@ -97,5 +97,5 @@ def test_errors_of_means_of_one_sign_add_up(smoke_run):
 def test_the_mean_slope_of_independent_stencils_has_the_error_of_a_mean(smoke_run):
     dataset = smoke_run("cnn_finite_channels")
     dataset = dataset.assign({f"{SCALE}_stderr": 0.01 * dataset[SCALE]})
-    stderr = stencil_slopes.judge_slopes.decide(dataset).claim.stderr
+    stderr = finite_channels.judge_slopes.decide(dataset).claim.stderr
     assert stderr[-1] == pytest.approx(stderr[0] / dataset.sizes["stencil"] ** 0.5)
