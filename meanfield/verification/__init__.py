@@ -3,6 +3,7 @@
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import Check, Claim, JudgeOfRun, Kind, checks, combined, of_all, of_rival
 from meanfield.verification.comparison import rounding_of, score
+from meanfield.verification.growth import NO_LAW, deeper_half, exponent_of, first_deep_layer, growth_exponent
 from meanfield.verification.judges import (
     Contest,
     Judge,
@@ -68,7 +69,6 @@ from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
 from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
 from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
-    depth_growth,
     depth_laws,
 )
 from meanfield.verification.zhang_2026.plain_nets.activation_drift import LABEL_SCALE
@@ -94,7 +94,6 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
     share_row,
 )
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
-from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     Rung,
     at_finite_channels,
@@ -127,6 +126,7 @@ __all__ = [
     "CONVERGED_SHARE",
     "LABEL_SCALE",
     "LABEL_SPREAD",
+    "NO_LAW",
     "OVERLAP_SPREAD",
     "PAPERS",
     "PAPERS_EXPONENT",
@@ -172,17 +172,19 @@ __all__ = [
     "contest",
     "coordinate_checks",
     "cross_entropies",
+    "deeper_half",
     "depth_exponents",
-    "depth_growth",
     "depth_laws",
     "draws_needed",
     "effective_draws",
-    "exponents",
+    "exponent_of",
     "exponents_of",
     "extrapolated",
     "family_laws",
     "finite_width_allowance",
+    "first_deep_layer",
     "fitted_law",
+    "growth_exponent",
     "has_channel_factor",
     "hyperparameter_tables",
     "identity",
@@ -226,7 +228,6 @@ __all__ = [
     "plain_families",
     "power_in_words",
     "printed_exponents",
-    "printed_laws",
     "printed_residual_exponents",
     "products_of",
     "reported_losses",

@@ -8,10 +8,8 @@ from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropi
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
-    depth_growth,
     depth_laws,
 )
-from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
@@ -26,7 +24,7 @@ from meanfield.verification.zheng_2026 import (
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
-_PLAIN = (printed_laws, depth_growth, depth_laws, activation_drift)
+_PLAIN = (depth_laws, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,

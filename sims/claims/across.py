@@ -12,6 +12,7 @@ from meanfield.verification import (
 )
 from sims import overlap_recursion, update_orders
 from sims.cnn_finite_channels import claims as finite_channels
+from sims.cnn_overlap import claims as cnn_overlap
 
 CLAIMS = (
     Claim(
@@ -33,6 +34,22 @@ CLAIMS = (
         "given z^(l) it is the gated overlap over q that is conserved",
         premise="the proof averages over gates that z^(l) leaves free, l < h - 1 (its step 2), and counts layer h = l "
         "+ 1, whose gates z^(l) fixes, among them (step 3)",
+    ),
+    Claim(
+        id="A4",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, eq. 21",
+        statement="A_l = O(l^2), negligible beside B_l",
+        printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
+        "B.3)",
+        hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
+        checks=(
+            *checks("mlp_depth", depth_laws.judge_output_term_growth, depth_laws.judge_negligible_output_term),
+            *checks(cnn_overlap.NAME, cnn_overlap.judge_output_term),
+        ),
+        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
+        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
+        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
     ),
     Claim(
         id="A5a",

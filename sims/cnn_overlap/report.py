@@ -7,9 +7,10 @@ import xarray as xr
 
 from meanfield.nets import ConvNet
 from meanfield.theory import pooled_excess, thin_input_warning
-from meanfield.verification import Finding, best, exponents
-from meanfield.verification import depth_growth as claims
-from sims.cnn_overlap.answer import SCALE, answer, layers
+from meanfield.verification import Finding, best, exponent_of, growth_exponent
+from sims.cnn_overlap import claims, exponents
+from sims.cnn_overlap.answer import answer, layers
+from sims.cnn_overlap.exponents import LABEL_SCALE, SCALE
 from sims.common.report import described_net, report
 from sims.common.tables import against, fitted, heavy_tail_notes, measured, number, predicted, rows, table, value
 
@@ -19,7 +20,6 @@ WORDS = {
     "C = inf": "the drawn means, brought to infinitely many channels (below the tables).",
 }
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
-LABEL_SCALE = "label_learning_rate_scale"
 # Allowances below this, relative to the mean field, go without saying.
 NOTABLE = 1e-3
 
@@ -147,8 +147,8 @@ def _limit(at: xr.Dataset, name: str) -> list[str]:
 def _exponent_table(deepest: xr.Dataset) -> str:
     lines = []
     for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
-        law = exponents.growth_exponent(deepest, best(deepest, name))
-        limit = fitted(exponents.growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
+        law = growth_exponent(deepest, best(deepest, name))
+        limit = fitted(growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
         theory, mean_field, minima = (
             number(_exponent(deepest, f"{name}_{level}")) for level in ("finite_channels", "mean_field", "law")
         )
@@ -158,7 +158,7 @@ def _exponent_table(deepest: xr.Dataset) -> str:
 
 
 def _exponent(deepest: xr.Dataset, name: str) -> float:
-    return exponents.exponent_of(deepest[name].values) if name in deepest else float("nan")
+    return exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
 def _scale_table(dataset: xr.Dataset) -> str:

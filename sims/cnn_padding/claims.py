@@ -18,6 +18,7 @@ from meanfield.verification import (
     checks,
     computed,
     contest,
+    deeper_half,
     only_above,
     shown_laws,
     slope_contest,
@@ -66,7 +67,7 @@ def _scale_slope(at: xr.Dataset, scale: Array) -> PowerLaw:
 
 def layer_decay(at: xr.Dataset) -> tuple[float, float]:
     """Drawn slope of ln(B_l zero / circular) per layer over the deeper half of one grid's deepest nets, its error."""
-    deep = _deep(at.sizes["layer"])
+    deep = deeper_half(at.sizes["layer"])
     layers = np.exp(at["layer"].values[deep])  # slopes of logarithms are taken in ln x: here x = e^l
     zero, circular = (
         log_slope(layers, net["label_term"].values[deep], net["label_term_covariance"].values[deep, deep])
@@ -77,13 +78,9 @@ def layer_decay(at: xr.Dataset) -> tuple[float, float]:
 
 def theory_layer_decay(at: xr.Dataset) -> float:
     """The same slope in the mean field."""
-    deep = _deep(at.sizes["layer"])
+    deep = deeper_half(at.sizes["layer"])
     zero, circular = (at["label_term_mean_field"].sel(padding=padding).values for padding in ("zero", "circular"))
     return float(np.polyfit(at["layer"].values[deep], np.log(zero / circular)[deep], 1)[0])
-
-
-def _deep(layers: int) -> slice:
-    return slice(max(layers // 2, 1) - 1, layers)
 
 
 def size_exponent(dataset: xr.Dataset, family: str, name: str) -> float:
@@ -197,7 +194,7 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
     at = dataset.sel(grid=name)
     slope, stderr = layer_decay(at)
     law, theory = float(np.log(at["transport_eigenvalue"])), theory_layer_decay(at)
-    deep = np.log1p(at["finite_width_allowance"].values.max(axis=0))[_deep(at.sizes["layer"])]
+    deep = np.log1p(at["finite_width_allowance"].values.max(axis=0))[deeper_half(at.sizes["layer"])]
     slack = (deep[-1] - deep[0]) / (len(deep) - 1)
     made = contest(slope, stderr, claimed=law, rival=0.0, allowance=slack).shared_in(at, "label_term")
     drawn = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack:.4f}"

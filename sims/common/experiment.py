@@ -14,7 +14,6 @@ from sims.common.study import Study
 DURATIONS: dict[str, dict[str, str]] = {
     "activation_drift": {"smoke": "4 s", "default": "25 s", "paper": "20 min"},
     "batch_size": {"smoke": "5 s", "default": "20 s", "paper": "30 min"},
-    "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
     "coordinate_check": {"smoke": "5 s", "default": "20 s", "paper": "20 min"},
     "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
     "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
@@ -39,7 +38,6 @@ DURATIONS: dict[str, dict[str, str]] = {
 COMPILING: dict[str, str] = {
     "activation_drift": "35 s",
     "batch_size": "60 s",
-    "cnn_overlap": "4 s",
     "cross_entropy": "15 s",
     "identities": "0.5 s",
     "learning_rate_scale": "2 s",

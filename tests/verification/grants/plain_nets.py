@@ -6,10 +6,10 @@ import numpy as np
 
 from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
-    depth_growth,
 )
-from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from sims.cnn_finite_channels import claims as finite_channels
+from sims.cnn_overlap import claims as growth
+from sims.cnn_overlap import exponents
 from sims.cnn_padding import claims as padding
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
@@ -201,7 +201,7 @@ def rates_of_gelu(dataset, share):
 
 
 DRAWN = {
-    "scales of few channels": ("cnn_overlap", scales_of_few_channels, depth_growth.judge_label_scale),
+    "scales of few channels": ("cnn_overlap", scales_of_few_channels, growth.judge_label_scale),
     "scales of lines": ("cnn_padding", scales_of_lines, padding.judge_exponent),
     "prefactors": ("cnn_finite_channels", prefactors, finite_channels.judge_prefactors),
     "corrections": ("cnn_finite_channels", corrections_of_one_site, finite_channels.judge_one_site_law),
@@ -218,9 +218,9 @@ DRAWN = {
     ),
     "stationary energies": ("activation_drift", stationary_energies, activation_drift.judge_stationary),
     "energies of gates": ("activation_drift", energies_of_gates, activation_drift.judge_energies),
-    "output terms by layer": ("cnn_overlap", output_terms_by_layer, depth_growth.judge_output_term),
-    "growths by layer": ("cnn_overlap", growths_by_layer, partial(printed_laws.judge_growth, name="label_term")),
-    "transfer rules": ("cnn_overlap", transfer_rules, partial(printed_laws.judge_exponent, name="learning_rate_scale")),
+    "output terms by layer": ("cnn_overlap", output_terms_by_layer, growth.judge_output_term),
+    "growths by layer": ("cnn_overlap", growths_by_layer, partial(growth.judge_growth, name="label_term")),
+    "transfer rules": ("cnn_overlap", transfer_rules, partial(growth.judge_exponent, name="learning_rate_scale")),
     "slopes of stencils": ("cnn_finite_channels", slopes_of_stencils, finite_channels.judge_slopes),
     "one exponent": ("cnn_finite_channels", one_exponent, finite_channels.judge_one_exponent),
 }

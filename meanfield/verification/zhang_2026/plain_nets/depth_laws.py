@@ -17,7 +17,6 @@ from meanfield.verification.judges import Judges, Ruling, between, computed
 from meanfield.verification.published import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, judged_slopes
 from meanfield.verification.series import span
 from meanfield.verification.verdicts import DOUBT, WIDEST_BAND, Bands, Deviation, Finding, judge
-from meanfield.verification.zhang_2026.plain_nets import depth_growth
 
 # Scales of nets whose channels share no overlaps (B_l ~ l^2), and of nets in which the output term dominates, a factor
 # of order l above the label term (mean_l A_l ~ L^4).
@@ -191,22 +190,6 @@ def _exponent_in_width(excess: xr.DataArray) -> Array:
 
 
 CLAIMS = (
-    Claim(
-        id="A4",
-        kind=Kind.AS_STATED,
-        source="Zhang et al. 2026, eq. 21",
-        statement="A_l = O(l^2), negligible beside B_l",
-        printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
-        "B.3)",
-        hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
-        checks=(
-            *checks("mlp_depth", judge_output_term_growth, judge_negligible_output_term),
-            *checks("cnn_overlap", depth_growth.judge_output_term),
-        ),
-        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
-        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
-        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
-    ),
     Claim(
         id="A23a",
         kind=Kind.AS_STATED,
