@@ -93,7 +93,6 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
     layer_ranges,
     share_row,
 )
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     Rung,
     at_finite_channels,
@@ -181,7 +180,6 @@ __all__ = [
     "exponents_of",
     "extrapolated",
     "family_laws",
-    "finite_width_allowance",
     "first_deep_layer",
     "fitted_law",
     "growth_exponent",

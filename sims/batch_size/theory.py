@@ -10,8 +10,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.nets import MLP, Batch
-from meanfield.theory import correlated_term, label_covariance
-from meanfield.verification import finite_width_allowance
+from meanfield.theory import correlated_term, finite_width_allowance, label_covariance
 from sims.common.datasets import Axes, labels_in_mean_field, over
 
 if TYPE_CHECKING:

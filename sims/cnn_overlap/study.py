@@ -17,11 +17,11 @@ from meanfield.common import MOST_LAYERS, require_counts
 from meanfield.execution import Run, provenance
 from meanfield.nets import ConvNet
 from meanfield.simulation import Energies, controls_refusal
+from meanfield.theory import finite_width_allowance
 from meanfield.verification import (
     Rung,
     at_finite_channels,
     at_infinite_channels,
-    finite_width_allowance,
     has_channel_factor,
 )
 from sims.cnn_overlap.claims import CLAIMS, NAME

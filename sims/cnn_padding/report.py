@@ -13,6 +13,7 @@ from sims.common.report import Report, answer
 from sims.common.tables import (
     MISSING,
     Column,
+    Group,
     Table,
     against,
     fitted,
@@ -80,7 +81,7 @@ def _ratio(at: xr.Dataset, name: str) -> str:
     return measured(ratio, ratio * float(np.hypot(*series.relative_error.values)))
 
 
-ENERGIES = [
+ENERGIES: list[Group] = [
     *(Column([f"B {padding}", "mean field", "s.e."], partial(_terms, padding)) for padding in PADDINGS),
     [
         Column("B ratio", lambda at: _ratio(at, "label_term")),

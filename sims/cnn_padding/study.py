@@ -15,7 +15,8 @@ import xarray as xr
 from meanfield.common import MOST_LAYERS
 from meanfield.nets import ConvNet
 from meanfield.simulation import Energies
-from meanfield.verification import finite_width_allowance, one_site_ratios
+from meanfield.theory import finite_width_allowance
+from meanfield.verification import one_site_ratios
 from sims.cnn_padding import theory
 from sims.cnn_padding.claims import CLAIMS, LABEL_SCALE, NAME
 from sims.cnn_padding.report import REPORT

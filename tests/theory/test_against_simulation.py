@@ -9,8 +9,8 @@ import pytest
 import meanfield as mf
 from meanfield.simulation.maps import weighted
 from meanfield.simulation.measures.controls import controls_refusal
+from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.verification import exponent_of, growth_exponent
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent, excess
 
 DRAWS = 2048
