@@ -36,8 +36,6 @@ PAIR = Option(
     metavar="L,A:L,A",
     repeated=True,
 )
-
-
 # Of what stands above fixed layers.
 OF_FIXED_NETS = (
     Variable("overlap_given", "overlap, the layers up to a fixed one given", "up to the fixed layer: its given value"),
