@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
-from meanfield.verification import PAPERS_EXPONENT, drawn_slope, mean_field_slope
+from meanfield.verification import PAPERS_EXPONENT, Series
 
 CORRECTION = "finite_channel_correction"
 SCALE = "label_learning_rate_scale"
@@ -63,12 +63,14 @@ def _variances(axes: Axes, dataset: xr.Dataset) -> None:
 
 
 def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
-    rows = [dataset.isel(stencil=place) for place in range(dataset.sizes["stencil"])]
-    laws = [drawn_slope(at) for at in rows]
-    places = np.arange(len(rows))
+    places = np.arange(dataset.sizes["stencil"])
+    scales = [Series.of(dataset, SCALE).isel(stencil=place) for place in places]
+    laws = [scale.law("depth") for scale in scales]
+    logs = np.log(dataset[f"{SCALE}_mean_field"].values)
+    limits = [scale.slope_of("depth", of_stencil) for scale, of_stencil in zip(scales, logs, strict=True)]
     slopes, errors = [law.exponent for law in laws], [law.stderr for law in laws]
     axes.errorbar(slopes, places, xerr=errors, fmt="o", color=MEASURED, label="drawn")
-    axes.plot([mean_field_slope(at) for at in rows], places, "|", color=MEAN_FIELD, markersize=14, label="mean field")
+    axes.plot(limits, places, "|", color=MEAN_FIELD, markersize=14, label="mean field")
     axes.axvline(PAPERS_EXPONENT, linestyle="--", color=LAW, label="papers, -3/2")
     axes.set_yticks(places, [str(name) for name in dataset["stencil"].values], fontsize=8)
     axes.invert_yaxis()

@@ -9,9 +9,11 @@ from matplotlib.figure import Figure
 
 from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
-from meanfield.verification import best, depth_growth, exponents
+from meanfield.verification import best, exponent_of, growth_exponent
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
+# Growth laws need so many layers.
+LEAST_DEPTH = 3
 
 
 @styled()
@@ -21,7 +23,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     Both have the drawn means at the net's channels, with theory there, and brought to infinitely many channels.
     """
     deepest = dataset.isel(depth=-1)
-    name = depth_growth.judged_term(dataset) or "overlap_energy"
+    judged = (name for name in TITLES if {f"{name}_limit", f"{name}_law"} <= set(dataset))
+    name = next(judged, "overlap_energy")
     figure = Figure(figsize=(5.6, 6.6))
     growth, ratio = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     _draw_growth(growth, deepest, name)
@@ -86,11 +89,9 @@ def _caption(dataset: xr.Dataset, name: str) -> str:
     second = f"{net['readout']} readout, input {dataset.attrs['inputs']}"
     lines = [first, f"{second}, {dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"]
     deepest = dataset.isel(depth=-1)
-    if f"{name}_limit" in deepest and net["depth"] >= depth_growth.LEAST_DEPTH:
-        law, expected = (
-            exponents.growth_exponent(deepest, f"{name}_limit"),
-            exponents.exponent_of(deepest[f"{name}_mean_field"].values),
-        )
+    if f"{name}_limit" in deepest and net["depth"] >= LEAST_DEPTH:
+        law = growth_exponent(deepest, f"{name}_limit")
+        expected = exponent_of(deepest[f"{name}_mean_field"].values)
         shown = f"{law.exponent:.2f} +- {law.stderr:.2f} at C = inf (mean field {expected:.2f})"
         lines.insert(0, f"{TITLES[name]} grows with exponent {shown}")
     return "\n".join(lines)

@@ -33,15 +33,13 @@ from meanfield.verification import (
     announced,
     between,
     checks,
-    deviation,
-    effective_overlap_draws,
     needing,
     shown_laws,
     slope_contest,
 )
 from sims.common.command import Option, Preset, chosen_of
 from sims.common.datasets import Variable, over, suffixed
-from sims.common.pairs import PAIR, chosen_pairs, open_seed
+from sims.common.pairs import PAIR, chosen_pairs, deviation, effective_overlap_draws, open_seed
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
@@ -211,9 +209,9 @@ def has_gates(dataset: xr.Dataset) -> bool:
 )
 def judge_one_block(dataset: xr.Dataset) -> Contest:
     gates = has_gates(dataset)
-    given = deviation(dataset, "overlap", dataset["gated_overlap_below"], "_given")
+    given = deviation(dataset, "overlap", dataset["gated_overlap_below"], "given")
     redrawn = deviation(dataset, "overlap_innovation", xr.zeros_like(dataset["overlap"]))
-    rival = deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], "_given")
+    rival = deviation(dataset, "overlap", dataset["ungated_below" if gates else "overlap_below"], "given")
     ungated = "T (1 + c/K), gates ignored" if gates else "T, as in plain nets"
     apart = np.concatenate([given.difference - rival.difference, np.zeros_like(redrawn.difference)])
     return Contest(Deviation.joined([given, redrawn]), rival, words={"ungated": ungated}, apart=apart)

@@ -13,6 +13,7 @@ from meanfield.verification.claims import (
     on_examples,
 )
 from meanfield.verification.comparison import rounding_of, score
+from meanfield.verification.growth import NO_LAW, deeper_half, exponent_of, first_deep_layer, growth_exponent
 from meanfield.verification.judges import (
     Contest,
     Judge,
@@ -80,9 +81,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
     channel_corrections,
     depth_growth,
     depth_laws,
-    overlap_conservation,
-    padding,
-    stencil_slopes,
 )
 from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
     fitted_law,
@@ -105,8 +103,6 @@ from meanfield.verification.zhang_2026.plain_nets.exactness import (
     layer_ranges,
     share_row,
 )
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
-from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     LABEL_SCALE,
     Rung,
@@ -117,8 +113,6 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     has_channel_factor,
     one_site_ratios,
 )
-from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
-from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import drawn_slope, mean_field_slope
 from meanfield.verification.zhang_2026.residual_nets import family_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
@@ -144,6 +138,7 @@ __all__ = [
     "HE_GAIN",
     "LABEL_SCALE",
     "LABEL_SPREAD",
+    "NO_LAW",
     "OVERLAP_SPREAD",
     "PAPERS",
     "PAPERS_EXPONENT",
@@ -180,7 +175,6 @@ __all__ = [
     "between",
     "carried_losses",
     "carried_rates",
-    "channel_corrections",
     "checks",
     "combined",
     "compare_table",
@@ -188,19 +182,16 @@ __all__ = [
     "contest",
     "coordinate_checks",
     "depth_exponents",
-    "depth_growth",
     "depth_laws",
-    "deviation",
-    "drawn_slope",
     "draws_needed",
     "effective_draws",
-    "effective_overlap_draws",
-    "exponents",
+    "exponent_of",
     "exponents_of",
     "extrapolated",
     "family_laws",
-    "finite_width_allowance",
+    "first_deep_layer",
     "fitted_law",
+    "growth_exponent",
     "has_channel_factor",
     "hyperparameter_tables",
     "identity",
@@ -229,7 +220,6 @@ __all__ = [
     "looped_transformers",
     "loss_tables",
     "lower",
-    "mean_field_slope",
     "mean_over_draws",
     "measured_slopes",
     "needing",
@@ -238,13 +228,10 @@ __all__ = [
     "on_examples",
     "one_site_ratios",
     "only_above",
-    "overlap_conservation",
-    "padding",
     "places_of",
     "plain_families",
     "power_in_words",
     "printed_exponents",
-    "printed_laws",
     "printed_residual_exponents",
     "products_of",
     "reported_losses",
@@ -259,7 +246,6 @@ __all__ = [
     "slope_contest",
     "span",
     "spectral_products",
-    "stencil_slopes",
     "table_cells",
     "tangent_propagation",
     "training_assumptions",

@@ -7,8 +7,6 @@ from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updat
 from meanfield.verification.zhang_2026.plain_nets import (
     depth_growth,
     depth_laws,
-    overlap_conservation,
-    padding,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
 from meanfield.verification.zhang_2026.training import carried_rates

@@ -1,10 +1,124 @@
 """Claims that rest on runs of several studies, each judged by judges of its own."""
 
-from meanfield.verification import Check, Claim, Kind, checks, coordinate_checks, depth_exponents, spectral_products
-from sims import update_orders
+from meanfield.verification import (
+    Check,
+    Claim,
+    Kind,
+    checks,
+    coordinate_checks,
+    depth_exponents,
+    depth_laws,
+    of_rival,
+    spectral_products,
+)
+from sims import overlap_recursion, update_orders
+from sims.cnn_finite_channels import claims as finite_channels
+from sims.cnn_overlap import claims as cnn_overlap
 from sims.learning_rate_search import claims as learning_rate_search
 
 CLAIMS = (
+    Claim(
+        id="A1",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, lemma 1, eq. 14",
+        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters of layers up to l",
+        printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
+        'z^(l)] = T_l(mu_1, mu_2)" (lemma 1, eq. 14)',
+        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l. "
+        "Zhang et al. 2025 have it at infinite width alone, where the step found here vanishes",
+        checks=(
+            *checks(
+                overlap_recursion.NAME, of_rival(overlap_recursion.judge_mean), overlap_recursion.judge_conditional_mean
+            ),
+            *checks(finite_channels.NAME, finite_channels.judge_conditional_mean),
+        ),
+        replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
+        "given z^(l) it is the gated overlap over q that is conserved",
+        premise="the proof averages over gates that z^(l) leaves free, l < h - 1 (its step 2), and counts layer h = l "
+        "+ 1, whose gates z^(l) fixes, among them (step 3)",
+    ),
+    Claim(
+        id="A4",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, eq. 21",
+        statement="A_l = O(l^2), negligible beside B_l",
+        printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
+        "B.3)",
+        hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
+        checks=(
+            *checks("mlp_depth", depth_laws.judge_output_term_growth, depth_laws.judge_negligible_output_term),
+            *checks(cnn_overlap.NAME, cnn_overlap.judge_output_term),
+        ),
+        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
+        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
+        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
+    ),
+    Claim(
+        id="A5a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
+        statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
+        "grid (judged: the label term, which decides where outputs are few)",
+        printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
+        "3.3)",
+        hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
+        checks=(
+            *checks("learning_rate_scale", depth_laws.judge_asymptote),
+            *checks(finite_channels.NAME, finite_channels.judge_one_exponent),
+        ),
+    ),
+    Claim(
+        id="A5b",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, footnote 1 and section 5: used as a transfer rule",
+        statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30 (judged: one-step eta*, whose slope is "
+        "granted 0.03)",
+        printed='"calibrate the learning rate at a reference effective depth L_0 and rescale it to a new effective '
+        'depth by eta(L) = eta(L_0) (L / L_0)^(-3/2)" (section 5)',
+        hypotheses="those of A5a, with depth taken for large; 3 .. 30 is assumed for the experiments, whose depths are "
+        "printed for table 5, 6 .. 20 blocks, whose scaled rates take depths of 7 .. 21, and for table 6, 6 .. 18. The "
+        "0.03 is our reading: the paper calls the rule first-order, and variations 'typically within 20 %'; over 3 .. "
+        "30 the rule misses by a factor 1.28",
+        checks=(
+            *checks("learning_rate_scale", depth_laws.judge_power_law_in_use),
+            *checks(finite_channels.NAME, of_rival(finite_channels.judge_slopes)),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))) of one site, of slope -1.39 over 3 .. 30; other "
+        "stencils and grids have slopes within 0.01 of it in mean field, and prefactors that fall as 1/taps",
+        premise="the limit of many layers is taken at depths of ten",
+    ),
+    Claim(
+        id="A6",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
+        statement="finite channels correct by O(1/C), uniformly in depth",
+        printed='"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
+        hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
+        checks=(
+            *checks("mlp_depth", depth_laws.judge_uniform_correction),
+            *checks(
+                finite_channels.NAME,
+                finite_channels.judge_uniform_in_depth,
+                of_rival(finite_channels.judge_function_of_ratio),
+            ),
+        ),
+        replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
+        premise="corrections of order 1/C are made in every layer, and add up",
+    ),
+    Claim(
+        id="A11a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, lemma 5, eq. 27",
+        statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
+        printed='"Var(T_h | F_(h-1)) = (1/C_h) Var(X_1 | F_(h-1)) <= (1/C_h) E[X_1^2 | F_(h-1)] <= C_0/C_h" (lemma '
+        "5, proof)",
+        hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
+        checks=(
+            *checks(overlap_recursion.NAME, overlap_recursion.judge_added_variance),
+            *checks(finite_channels.NAME, finite_channels.judge_added_variance),
+        ),
+        identity=True,
+    ),
     Claim(
         id="A20c",
         kind=Kind.AS_STATED,

@@ -4,12 +4,10 @@ from typing import Any
 
 import xarray as xr
 
-from meanfield.verification import Finding, best, combined, exponents
-from meanfield.verification import depth_growth as claims
-from meanfield.verification import printed_laws as laws
+from meanfield.verification import Finding, best, combined, exponent_of, growth_exponent
+from sims.cnn_overlap import claims, exponents
+from sims.cnn_overlap.exponents import SCALE
 from sims.common.report import SAYS, folded
-
-SCALE = "learning_rate_scale"
 
 
 def answer(dataset: xr.Dataset) -> str:
@@ -24,9 +22,9 @@ def answer(dataset: xr.Dataset) -> str:
 def _growth(dataset: xr.Dataset, name: str) -> list[str]:
     """Of the label term, or what stands for it."""
     deepest = dataset.isel(depth=-1)
-    limit, finite = (exponents.growth_exponent(deepest, of) for of in (f"{name}_limit", best(deepest, name)))
-    expected, minima = (exponents.exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
-    said = _said(laws.judge_exponent(dataset, name))
+    limit, finite = (growth_exponent(deepest, of) for of in (f"{name}_limit", best(deepest, name)))
+    expected, minima = (exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
+    said = _said(claims.judge_exponent(dataset, name))
     which = "B" if name == "label_term" else f"B (here {name.replace('_', ' ')})"
     why = exponents.no_power_law(exponents.net_of(dataset))
     return [
@@ -43,7 +41,7 @@ def _scale(dataset: xr.Dataset) -> str:
     theory = exponents.predicted_scale_slope(dataset, SCALE, "finite_channels")
     known = "" if theory != theory else f" (theory with one site's factor for A {theory:.3f})"
     return (
-        f"{_said(laws.judge_exponent(dataset, SCALE))}, for eta* as L^(-3/2) at these depths: eta* changes as "
+        f"{_said(claims.judge_exponent(dataset, SCALE))}, for eta* as L^(-3/2) at these depths: eta* changes as "
         f"L^({law.exponent:.3f} +- {law.stderr:.3f}){known}, depths {_depths(dataset)}."
     )
 
@@ -53,13 +51,13 @@ def _limit_of(dataset: xr.Dataset, name: str) -> str:
     if f"{name}_deep" not in dataset:
         return ""
     deep, last = int(dataset["deep_depth"][-1]), float(dataset[f"{name}_deep"][-1])
-    said = SAYS[laws.judge_limit(dataset, name).verdict].replace("This run", "Theory at such depths")
+    said = SAYS[claims.judge_limit(dataset, name).verdict].replace("This run", "Theory at such depths")
     which = "eta* as L^(-3/2)" if name == SCALE else "B as l^3"
     return f"{said}, for {which} in the limit of deep nets: the mean field has exponent {last:.2f} at {deep} layers."
 
 
 def _agreement(dataset: xr.Dataset) -> str:
-    findings = [laws.judge_growth(dataset, name) for name in laws.predicted(dataset)]
+    findings = [claims.judge_growth(dataset, name) for name in claims.predicted(dataset)]
     if not findings:
         return ""
     return f"{SAYS[combined(finding.verdict for finding in findings)]}, for theory's exponents against drawn ones."
@@ -67,7 +65,7 @@ def _agreement(dataset: xr.Dataset) -> str:
 
 def layers(deepest: xr.Dataset) -> str:
     """Those over which exponents are fitted."""
-    return laws.where(deepest, "label_term").removeprefix("layers ")
+    return claims.where(deepest, "label_term").removeprefix("layers ")
 
 
 def _exponent_words(law: Any) -> str:

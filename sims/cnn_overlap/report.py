@@ -7,19 +7,32 @@ import xarray as xr
 
 from meanfield.nets import ConvNet
 from meanfield.theory import pooled_excess, thin_input_warning
-from meanfield.verification import Finding, best, exponents
-from meanfield.verification import depth_growth as claims
-from sims.cnn_overlap.answer import SCALE, answer, layers
+from meanfield.verification import Finding, best, exponent_of, growth_exponent
+from sims.cnn_overlap import claims, exponents
+from sims.cnn_overlap.answer import answer, layers
+from sims.cnn_overlap.exponents import LABEL_SCALE, SCALE
 from sims.common.report import described_net, report
-from sims.common.tables import against, fitted, heavy_tail_notes, measured, number, predicted, rows, table, value
+from sims.common.tables import (
+    Column,
+    Table,
+    against,
+    fitted,
+    heavy_tail_notes,
+    measured,
+    number,
+    predicted,
+    rows,
+    table,
+    value,
+)
 
 QUESTION = "Does the label term B grow with the layer as l^3? Does eta* fall with depth as L^(-3/2)?"
 WORDS = {
     "theory": "the mean field, times what theory has for finite channels (below the tables).",
     "C = inf": "the drawn means, brought to infinitely many channels (below the tables).",
 }
+WITH_LIMIT = {"label_term": "label term B", "overlap_energy": "overlap F"}
 TERMS = ("label_term", "output_term", "update_energy", "overlap_energy")
-LABEL_SCALE = "label_learning_rate_scale"
 # Allowances below this, relative to the mean field, go without saying.
 NOTABLE = 1e-3
 
@@ -106,20 +119,23 @@ def _heading(dataset: xr.Dataset) -> str:
 
 def _layer_tables(deepest: xr.Dataset) -> list[str]:
     """Terms by layer: drawn beside theory at the net's own channels, and what depends on labels alone in the limit."""
-    letters, tables = {"label_term": "label term B", "overlap_energy": "overlap F"}, []
-    for name, title in letters.items():
-        if _follows_labels(deepest, name):
-            continue
-        header = ["layer", [title, "theory", "s.e."], ["C = inf", "mean field", "s.e.", "minima"]]
-        cells = rows(deepest, ["layer"], partial(_both, name))
-        tables.append(table(header, cells, f"{title}, by layer ({_minima(deepest)})"))
-    header = ["layer", ["output term A", "theory", "s.e."], ["update energy S", "theory", "s.e."]]
-    cells = rows(deepest, ["layer"], lambda at: [*_at_channels(at, "output_term"), *_at_channels(at, "update_energy")])
-    return [*tables, table(header, cells, "Output term and whole update, by layer")]
+    known = {name: letter for name, letter in WITH_LIMIT.items() if not _follows_labels(deepest, name)}
+    titles = {name: f"{letter}, by layer ({_minima(deepest)})" for name, letter in known.items()}
+    tables = [
+        Table("layer table", titles[name], ["layer"], "layer", [_own_column(name, letter), _limit_column(name)])
+        for name, letter in known.items()
+    ]
+    whole = [_own_column("output_term", "output term A"), _own_column("update_energy", "update energy S")]
+    tables.append(Table("update table", "Output term and whole update, by layer", ["layer"], "layer", whole))
+    return [table_of(deepest) for table_of in tables]
 
 
-def _both(name: str, at: xr.Dataset) -> list[str]:
-    return [*_at_channels(at, name), *_limit(at, name)]
+def _own_column(name: str, header: str) -> Column:
+    return Column([header, "theory", "s.e."], partial(_at_channels, name=name))
+
+
+def _limit_column(name: str) -> Column:
+    return Column(["C = inf", "mean field", "s.e.", "minima"], partial(_limit, name=name))
 
 
 def _follows_labels(deepest: xr.Dataset, name: str) -> bool:
@@ -147,8 +163,8 @@ def _limit(at: xr.Dataset, name: str) -> list[str]:
 def _exponent_table(deepest: xr.Dataset) -> str:
     lines = []
     for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
-        law = exponents.growth_exponent(deepest, best(deepest, name))
-        limit = fitted(exponents.growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
+        law = growth_exponent(deepest, best(deepest, name))
+        limit = fitted(growth_exponent(deepest, f"{name}_limit")) if f"{name}_limit" in deepest else "-"
         theory, mean_field, minima = (
             number(_exponent(deepest, f"{name}_{level}")) for level in ("finite_channels", "mean_field", "law")
         )
@@ -158,7 +174,7 @@ def _exponent_table(deepest: xr.Dataset) -> str:
 
 
 def _exponent(deepest: xr.Dataset, name: str) -> float:
-    return exponents.exponent_of(deepest[name].values) if name in deepest else float("nan")
+    return exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
 def _scale_table(dataset: xr.Dataset) -> str:

@@ -1,61 +1,73 @@
 """The printed report on zero against circular padding."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import Finding
-from meanfield.verification import padding as claims
+from meanfield.verification import Finding, Series
+from sims.cnn_padding import claims
+from sims.cnn_padding.theory import PADDINGS
 from sims.common.report import Report, answer
-from sims.common.tables import MISSING, against, fitted, label, measured, number, predicted, rows, table, value
+from sims.common.tables import (
+    MISSING,
+    Column,
+    Group,
+    Table,
+    against,
+    fitted,
+    label,
+    measured,
+    number,
+    predicted,
+    rows,
+    table,
+    value,
+)
 
 WORDS = {
     "bdry": "boundary fraction, by enumeration; closed form: 1 - prod(1 - (k - 1)/N).",
     "lambda": "largest eigenvalue of the transport of a kernel through a layer; 1 under circular padding.",
 }
-PADDINGS = ("zero", "circular")
 LANDMARKS = ("half_depth", "lost_power_depth", "turning_depth")
 # Layers at which the share lost is shown.
 SHOWN = (1, 2, 4, 8, 16, 32, 64)
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
-    grids = [str(name) for name in dataset["grid"].values if str(name).isdigit()]
-    laws = {grid: claims.ratio_slope(dataset.sel(grid=grid)) for grid in (grids[0], grids[-1])}
+    lines = claims.lines_of(dataset)
+    laws = {grid: claims.ratio_slope(dataset.sel(grid=grid)) for grid in (lines[0], lines[-1])}
     moved = ", ".join(f"{law.exponent:.3f} +- {law.stderr:.3f} ({grid} sites)" for grid, law in laws.items())
     return answer([claims.judge_exponent(dataset), claims.judge_uniform_correction(dataset)], f"it moves by {moved}")
 
 
-def _grid_table(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        eigenvalue, fractions = float(at["transport_eigenvalue"]), ("boundary_fraction", "boundary_fraction_closed")
-        decays = [f"{decay:.4f}" for decay in (float(np.log(eigenvalue)), claims.theory_layer_decay(at))]
-        bdry = [predicted(at, name) for name in fractions]
-        return [*bdry, f"{eigenvalue:.5f}", *decays, measured(*claims.layer_decay(at))]
-
+def _grid_title(dataset: xr.Dataset) -> str:
     layers = dataset.sizes["layer"]
-    header = ["grid", "bdry", "closed form", "lambda", "ln lambda", "mean field", "drawn"]
-    title = (
+    return (
         f"Grids; last columns: decay of B zero / circular per layer, over layers {layers // 2} .. {layers} of one net, "
         "which tends to ln lambda"
     )
-    return table(header, rows(dataset, ["grid"], cells), title)
 
 
-def _energy_table(dataset: xr.Dataset) -> str:
-    """At the depths' layers of the deepest nets: both paddings against their mean fields, and the ratios."""
+GRID_TABLE = Table(
+    "grid table",
+    _grid_title,
+    ["grid"],
+    "grid",
+    [
+        Column("bdry", "boundary_fraction"),
+        Column("closed form", "boundary_fraction_closed"),
+        Column("lambda", lambda at: f"{float(at['transport_eigenvalue']):.5f}"),
+        Column("ln lambda", lambda at: f"{float(np.log(at['transport_eigenvalue'])):.4f}"),
+        Column("mean field", lambda at: f"{claims.theory_layer_decay(at):.4f}"),
+        Column("drawn", lambda at: measured(*claims.layer_decay(at))),
+    ],
+)
 
-    def cells(at: xr.Dataset) -> list[str]:
-        terms = [cell for padding in PADDINGS for cell in against(at.sel(padding=padding), "label_term")]
-        limit = number(_quotient(at["label_term_mean_field"]))
-        return [*terms, _ratio(at, "label_term"), limit, _ratio(at, "update_energy")]
 
-    by_layer = dataset.drop_dims("depth").sel(layer=dataset["depth"].values)
-    theory = ("mean field", "s.e.")
-    header = [["grid", "layer"], ["B zero", *theory], ["B circular", *theory], ["B ratio", "mean field", "S ratio"]]
-    title = f"Energies in nets of {dataset.sizes['layer']} layers, and ratios zero / circular"
-    return table(header, rows(by_layer, ["grid", "layer"], cells), title)
+def _terms(padding: str, at: xr.Dataset) -> list[str]:
+    return against(at.sel(padding=padding), "label_term")
 
 
 def _quotient(values: xr.DataArray) -> float:
@@ -63,26 +75,51 @@ def _quotient(values: xr.DataArray) -> float:
 
 
 def _ratio(at: xr.Dataset, name: str) -> str:
-    ratio = _quotient(at[name])
-    relative = (at[f"{name}_stderr"] / at[name]).values
-    return measured(ratio, ratio * float(np.hypot(*relative)))
+    """Zero over circular, drawn, with its error."""
+    series = Series.of(at, name)
+    ratio = _quotient(series.value)
+    return measured(ratio, ratio * float(np.hypot(*series.relative_error.values)))
 
 
-def _scale_table(dataset: xr.Dataset) -> str:
-    name, depths = claims.LABEL_SCALE, dataset["depth"].values
+ENERGIES: list[Group] = [
+    *(Column([f"B {padding}", "mean field", "s.e."], partial(_terms, padding)) for padding in PADDINGS),
+    [
+        Column("B ratio", lambda at: _ratio(at, "label_term")),
+        Column("mean field", lambda at: number(_quotient(at["label_term_mean_field"]))),
+        Column("S ratio", lambda at: _ratio(at, "update_energy")),
+    ],
+]
 
-    def cells(at: xr.Dataset) -> list[str]:
-        by_depth = [at.sel(depth=depth) for depth in depths]
-        ratios = [(_ratio(at_depth, name), number(_quotient(at_depth[f"{name}_mean_field"]))) for at_depth in by_depth]
-        slopes = fitted(claims.ratio_slope(at)), number(claims.theory_ratio_slope(at))
-        return [cell for pair in (*ratios, slopes) for cell in pair]
 
-    header = ["grid", *([f"L = {depth}", "mean field"] for depth in depths), ["slope in L", "mean field"]]
-    title = (
-        "eta* of B, zero / circular, one independent set of nets per depth (Zhang et al. 2026: a constant 1 + O(bdry), "
-        "of slope 0)"
+def _energy_table(dataset: xr.Dataset) -> str:
+    """At the depths' layers of the deepest nets: both paddings against their mean fields, and the ratios."""
+    by_layer = dataset.drop_dims("depth").sel(layer=dataset["depth"].values)
+    title = f"Energies in nets of {dataset.sizes['layer']} layers, and ratios zero / circular"
+    return Table("energy table", title, ["grid", "layer"], ["grid", "layer"], ENERGIES)(by_layer)
+
+
+def _scale_columns(dataset: xr.Dataset) -> list[Column]:
+    slopes = Column(
+        ["slope in L", "mean field"],
+        lambda at: [fitted(claims.ratio_slope(at)), number(claims.theory_ratio_slope(at))],
     )
-    return table(header, rows(dataset, ["grid"], cells), title)
+    depths = dataset["depth"].values
+    return [*(Column([f"L = {depth}", "mean field"], partial(_scales, depth)) for depth in depths), slopes]
+
+
+def _scales(depth: int, at: xr.Dataset) -> list[str]:
+    name, at_depth = claims.LABEL_SCALE, at.sel(depth=depth)
+    return [_ratio(at_depth, name), number(_quotient(at_depth[f"{name}_mean_field"]))]
+
+
+SCALE_TABLE = Table(
+    "scale table",
+    "eta* of B, zero / circular, one independent set of nets per depth (Zhang et al. 2026: a constant 1 + O(bdry), "
+    "of slope 0)",
+    ["grid"],
+    "grid",
+    _scale_columns,
+)
 
 
 def _far_table(dataset: xr.Dataset) -> str:
@@ -133,25 +170,34 @@ def _papers_grid(dataset: xr.Dataset) -> str:
     return table(header, lines, title)
 
 
-def _missing_table(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        torus, reached = float(at["missing_circular"]), float(at["missing_largest"] / at["missing_bound"])
-        names = ("set_sites", "set_taps", "missing_worst", "missing_largest", "missing_bound")
-        on_torus = MISSING if np.isnan(torus) else f"{torus:.0e}"
-        return [*(predicted(at, name) for name in names), number(reached), on_torus]
-
-    header = ["set", "sites", "k", "random f", "constant f", "k bdry", "reached", "on a torus"]
-    title = "Zhang et al. 2026, Lemma 3 for |f| <= 1: terms that zero padding misses, and their bound"
-    return table(header, rows(dataset, ["set"], cells), title)
+def _on_a_torus(at: xr.Dataset) -> str:
+    torus = float(at["missing_circular"])
+    return MISSING if np.isnan(torus) else f"{torus:.0e}"
 
 
-text = Report(
+MISSING_TABLE = Table(
+    "missing table",
+    "Zhang et al. 2026, Lemma 3 for |f| <= 1: terms that zero padding misses, and their bound",
+    ["set"],
+    "set",
+    [
+        Column("sites", "set_sites"),
+        Column("k", "set_taps"),
+        Column("random f", "missing_worst"),
+        Column("constant f", "missing_largest"),
+        Column("k bdry", "missing_bound"),
+        Column("reached", lambda at: number(float(at["missing_largest"] / at["missing_bound"]))),
+        Column("on a torus", _on_a_torus),
+    ],
+)
+
+REPORT = Report(
     question="Does zero padding leave the depth exponent of eta* as it is under circular padding?",
     answer=_answer,
     heading="ConvNet: {channels} channels, 3 taps an axis, relu, convolutional readout; {draws} draws, seed {seed}\n"
     "B: label term, F: overlap energy, S: update energy; learning rate 1",
-    parts=[_grid_table, _energy_table, _scale_table, _far_table, _correction_table, _papers_grid, _missing_table],
-    findings=claims.findings,
+    parts=[GRID_TABLE, _energy_table, SCALE_TABLE, _far_table, _correction_table, _papers_grid, MISSING_TABLE],
+    findings=claims.JUDGES.findings,
     heavy=["label_term", "update_energy"],
     words=WORDS,
-).text
+)

@@ -12,7 +12,7 @@ import meanfield as mf
 from meanfield.nets import ConvNet, neighbours, offsets, rectangle_boundary_fraction
 from meanfield.quantities import missing_terms
 from meanfield.theory import edge_loss, transport_eigenvalue
-from sims.common.datasets import ENDS, Axes, labels_in_mean_field, over, taken
+from sims.common.datasets import ENDS, Axes, Variable, labels_in_mean_field, over, taken
 
 PADDINGS = ("zero", "circular")
 # Families that the mean field follows far: activation, taps along each axis, axes.
@@ -31,6 +31,39 @@ CURVE_POINTS = 60
 # Depths over which Zhang et al. 2026 tune rates (table 1 and figure 6).
 PAPERS_DEPTHS = (3, 10, 30)
 FUNCTIONS = 20
+
+VARIABLES = (
+    Variable(
+        "boundary_fraction", "boundary fraction of the grid: share of sites whose stencil leaves it", "by enumeration"
+    ),
+    Variable("boundary_fraction_closed", "boundary fraction of the grid, closed form", "1 - prod(1 - (k - 1)/N)"),
+    Variable(
+        "transport_eigenvalue",
+        "largest eigenvalue lambda of the transport of a kernel through a layer, zero padding",
+        symbol="lambda",
+    ),
+    Variable("half_depth", "layer at which zero padding has halved the overlap energy, in theory"),
+    Variable(
+        "lost_power_depth", "layer at which zero padding has cost the overlap energy a power of growth, in theory"
+    ),
+    Variable("turning_depth", "layer at which the overlap energy ends to grow under zero padding, in theory"),
+    Variable("decay", "decay of the overlap energy, zero over circular padding", "ln of the ratio per layer, far down"),
+    Variable("far_eigenvalue", "largest eigenvalue lambda of the transport on grids of the mean field alone"),
+    Variable("far_boundary_fraction", "boundary fraction of grids of the mean field alone"),
+    Variable("far_layer", "layers of the curve of overlap energies"),
+    Variable("far_ratio", "overlap energy in theory, zero over circular padding"),
+    Variable("papers_scale", "label learning rate scale over the depths of Zhang et al. 2026, mean field"),
+    Variable("missing_worst", "terms that zero padding misses of the worst random function", "discrepancy, |f| <= 1"),
+    Variable("missing_largest", "terms that zero padding misses of a constant function, the most there can be"),
+    Variable("missing_bound", "bound on the terms that zero padding misses", source="Zhang et al. 2026, lemma 3"),
+    Variable("missing_circular", "terms that circular padding misses of the worst function"),
+    Variable("set_sites", "sites of the set"),
+    Variable("set_taps", "taps k of the stencil"),
+    Variable("family", "family of nets that the mean field follows far"),
+    Variable("sites", "sites along each axis of grids of the mean field alone"),
+    Variable("papers_depth", "depths over which Zhang et al. 2026 tune rates"),
+    Variable("set", "set of sites with a stencil"),
+)
 
 
 def profile(channels: int, depth: int, grid: tuple[int, ...], measured: list[xr.Dataset]) -> xr.Dataset:

@@ -154,6 +154,7 @@ class Command:
         name: of its module in `sims`.
         description: what --help says first; None under `python -OO`.
         options: its own; all commands share others.
+        notes: what --help says below the headings of some of them, by heading.
         presets: by name; every option of one is left to it where the command line does not give it.
         compiles: how much longer a first run takes, which compiles the kernels of a simulation and keeps them.
         epilog: what --help says last where there are no presets.
@@ -162,6 +163,7 @@ class Command:
     name: str
     description: str | None
     options: Sequence[Option] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
     presets: Presets = field(default_factory=dict)
     compiles: str = ""
     epilog: str | None = None
@@ -171,7 +173,7 @@ class Command:
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
         for option in self.options:
             if option.group not in groups:
-                groups[option.group] = parser.add_argument_group(option.group)
+                groups[option.group] = parser.add_argument_group(option.group, self.notes.get(option.group))
             option.add_to(groups[option.group])
 
     def parser(self) -> CommandParser:

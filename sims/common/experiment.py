@@ -23,7 +23,6 @@ DURATIONS: dict[str, dict[str, str]] = {
     "looped_update": {"smoke": "3 s", "default": "10 s", "paper": "80 s"},
     "looped_transformer": {"smoke": "10 s", "default": "70 s", "paper": "3 h"},
     "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
-    "overlap_recursion": {"smoke": "4 s", "default": "8 s", "paper": "4 min"},
     "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
     "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
     "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
@@ -43,7 +42,6 @@ COMPILING: dict[str, str] = {
     "looped_energy": "35 s",
     "looped_update": "45 s",
     "mlp_depth": "40 s",
-    "overlap_recursion": "3 s",
     "transformer_depth": "25 s",
 }
 

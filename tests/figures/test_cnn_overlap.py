@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 from figures import cnn_overlap as figure
-from meanfield.verification import best, exponents
-from sims.cnn_overlap.__main__ import COMMAND as simulation
+from meanfield.verification import best, growth_exponent
+from sims.cnn_overlap.study import STUDY as simulation
 
 
 @pytest.fixture(scope="module", params=["convolution", "pooled"])
@@ -33,7 +33,7 @@ def test_lines_are_the_numbers(dataset):
 
 
 def test_the_title_says_the_exponent_of_the_report(dataset):
-    law = exponents.growth_exponent(dataset.isel(depth=-1), "label_term_limit")
+    law = growth_exponent(dataset.isel(depth=-1), "label_term_limit")
     title = figure.draw(dataset).axes[0].get_title(loc="left")
     assert f"label term B grows with exponent {law.exponent:.2f} +- {law.stderr:.2f} at C = inf" in title
 

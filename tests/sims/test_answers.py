@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from meanfield.verification import growth_exponent
 from meanfield.verification.wang_2026 import looped_transformers
-from meanfield.verification.zhang_2026.plain_nets import depth_growth
-from meanfield.verification.zhang_2026.plain_nets.growth import exponents
 from sims import cross_entropy
+from sims.cnn_overlap import claims as growth
+from sims.cnn_overlap import exponents
 from sims.cnn_overlap import report as overlap
 from sims.common.tables import heavy_tail_notes
 from sims.learning_rate_search import report as search
@@ -43,7 +44,7 @@ def test_the_answer_on_losses_names_each_slope(smoke_run):
 def test_the_answer_on_growth_has_both_exponents(smoke_run):
     dataset = smoke_run("cnn_overlap")
     deepest = dataset.isel(depth=-1)
-    limit, finite = (exponents.growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term"))
+    limit, finite = (growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term"))
     words = _in_one_line(overlap.answer(dataset))
     assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f}. This is over layers" in words
     assert f"it is {finite.exponent:.2f} +- {finite.stderr:.2f}" in words
@@ -72,8 +73,8 @@ def test_what_controls_leave_of_errors_is_said_term_by_term(smoke_run):
 
 def test_the_next_run_has_draws_for_all_verdicts(smoke_run):
     dataset = smoke_run("cnn_overlap")
-    finding = depth_growth.judge_output_term(dataset)
-    needs = [replace(finding, evidence=f"; about {count} needed (8 made)") for count in ("1,200", "40,000")]
+    finding = growth.judge_output_term(dataset)
+    needs = [replace(finding, needed=count) for count in (1_200.0, 40_000.0)]
     assert "--draws 40000" in overlap._next(dataset, exponents.net_of(dataset), needs)
 
 

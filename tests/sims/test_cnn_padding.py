@@ -6,7 +6,9 @@ import xarray as xr
 
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import padding as claims
+from sims.cnn_padding import claims
+from sims.cnn_padding.study import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
@@ -27,7 +29,7 @@ def test_verdicts(finished):
     assert half.verdict is Verdict.INCONCLUSIVE
     assert half.evidence.endswith("longer lines (--far-lines) decide, draws do not")
     assert claims.judge_missing_terms(finished).verdict is Verdict.CONFIRMED
-    assert len(claims.findings(finished)) == len(claims.JUDGES)
+    assert len(claims.JUDGES.findings(finished)) == len(claims.JUDGES)
 
 
 def test_label_terms_decay_by_the_eigenvalue(finished):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
-from sims.overlap_recursion.__main__ import COMMAND as simulation
 from tests.sims.commands import without_figure
+from sims import overlap_recursion as claims
+from sims.overlap_recursion import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
 @pytest.fixture(scope="module")

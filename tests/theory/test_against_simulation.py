@@ -8,8 +8,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.simulation.measures.controls import controls_refusal
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.draws import SINGLE, drop_an_offset
+from meanfield.theory.finite_width import finite_width_allowance
+from meanfield.verification import exponent_of, growth_exponent
 from tests.statistics import consistent, excess
 
 DRAWS = 2048
@@ -196,8 +197,6 @@ def test_the_sum_of_minima_is_told_from_the_exact_law():
 @pytest.mark.usefixtures("no_overlap_energies")
 def test_the_cubic_exponent():
     """Over layers 4 .. 8 the mean field's own finite-range slope is met; slope 2 (no cross overlaps) is excluded."""
-    from meanfield.verification.zhang_2026.plain_nets.growth.exponents import exponent_of, growth_exponent
-
     net = mf.ConvNet(depth=8, channels=96, grid=(6,), kernel=(3,), readout="convolution")
     measured = mf.simulate(net, draws=DRAWS, seed=4, **SINGLE)
     slope = growth_exponent(measured, "label_term")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.theory.mean_field.label_term import label_profiles
 from meanfield.transfer import carry
 from meanfield.transfer.rules import log_channel_correction
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.draws import SINGLE
 from tests.statistics import consistent
 

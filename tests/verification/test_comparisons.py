@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from meanfield.verification.zhang_2026.plain_nets import overlap_conservation, stencil_slopes
 from meanfield.verification.zhang_2026.training import carried_rates
+from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     spectral_products,
@@ -14,6 +14,8 @@ from meanfield.verification.zheng_2026 import (
     update_ranks,
 )
 from sims.learning_rate_search import claims as learning_rate_search
+from sims import overlap_recursion
+from sims.cnn_finite_channels import claims as finite_channels
 from tests.sims.claim_controls.changes import SCALE
 
 
@@ -39,7 +41,7 @@ def test_every_slope_is_one_comparison(smoke_runs):
 
 def test_variances_of_a_layer_rest_on_draws_of_their_own(smoke_run):
     dataset = smoke_run("overlap_recursion")
-    made = overlap_conservation.judge_added_variance.decide(dataset)
+    made = overlap_recursion.judge_added_variance.decide(dataset)
     assert made.effective == made.draws == dataset.attrs["draws_given"]
 
 
@@ -89,7 +91,7 @@ def test_errors_of_means_of_one_sign_add_up(smoke_run):
     last = int(dataset["layer"][-1])
     first, middle = max(last // 4, 2), max(last // 2, 3)
     errors = (0.01 * dataset[name]).where(dataset["layer"].isin([first, last]), 0.0)
-    made = overlap_conservation.judge_uniform_bound.decide(dataset.assign({f"{name}_stderr": errors}))
+    made = overlap_recursion.judge_uniform_bound.decide(dataset.assign({f"{name}_stderr": errors}))
     share = (1 / middle - 1 / last) / (1 / first - 1 / middle)
     assert made.claim.stderr == pytest.approx(0.01 * (share + 1))
 
@@ -97,5 +99,5 @@ def test_errors_of_means_of_one_sign_add_up(smoke_run):
 def test_the_mean_slope_of_independent_stencils_has_the_error_of_a_mean(smoke_run):
     dataset = smoke_run("cnn_finite_channels")
     dataset = dataset.assign({f"{SCALE}_stderr": 0.01 * dataset[SCALE]})
-    stderr = stencil_slopes.judge_slopes.decide(dataset).claim.stderr
+    stderr = finite_channels.judge_slopes.decide(dataset).claim.stderr
     assert stderr[-1] == pytest.approx(stderr[0] / dataset.sizes["stencil"] ** 0.5)

@@ -7,8 +7,6 @@ import xarray as xr
 import meanfield as mf
 from meanfield.simulation import controls_refusal
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import depth_growth
-from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     Rung,
     at_finite_channels,
@@ -16,7 +14,8 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
     best,
     has_channel_factor,
 )
-from sims.cnn_overlap.measure import with_theory
+from sims.cnn_overlap import claims, exponents
+from sims.cnn_overlap.study import with_theory
 from tests.statistics import consistent
 
 
@@ -40,7 +39,7 @@ def ladder():
 
 def _verdicts(ladder):
     """Growth, mean field, sum of minima."""
-    judges = printed_laws.judge_growth, depth_growth.judge_mean_field, depth_growth.judge_sum_of_minima
+    judges = claims.judge_growth, claims.judge_mean_field, claims.judge_sum_of_minima
     return [judge(ladder, "label_term").verdict for judge in judges]
 
 
@@ -68,7 +67,7 @@ def test_too_few_draws_are_inconclusive():
 def test_no_allowance_is_granted_where_theory_has_the_factor(ladder):
     """Few input channels are part of it; output terms have one site's ratio, whose size is granted."""
     for drawn in (ladder, _ladder(draws=60, input_channels=3)):
-        found = depth_growth.findings(drawn)
+        found = claims.findings(drawn)
         granted = {finding.claim.split(" ")[0] for finding in found if "allowance" in finding.evidence}
         assert granted <= {"Output", "output", "eta*"}
         of_label = [finding for finding in found if finding.claim.startswith("label term")]
@@ -83,7 +82,7 @@ def _tilted(ladder, factor):
 
 def test_an_error_of_the_stated_power_is_refuted_and_a_small_one_is_not(ladder):
     """Negative control: the data tilted by what the report says that this run would refute."""
-    least = depth_growth.power(ladder, "label_term")
+    least = claims.power(ladder, "label_term")
     layer = ladder["layer"] / 6
     assert 0 < least.exponent < 1
     assert 0 < least.prefactor < 0.2
@@ -192,11 +191,11 @@ def test_the_adjusted_estimate_is_taken_where_there_is_one():
 
 def test_whole_update_of_theory_is_a_rival_of_the_transfer_rule(ladder):
     """Its slope at these depths, of which finite channels make a part; without it, the label term's."""
-    finding = printed_laws.judge_exponent(ladder, "learning_rate_scale")
+    finding = claims.judge_exponent(ladder, "learning_rate_scale")
     slope = exponents.predicted_scale_slope(ladder, "learning_rate_scale", "mean_field")
     assert f"{slope:.3f}, the mean field's of the whole update" in finding.rival
     unknown = ladder.drop_vars(["learning_rate_scale_mean_field", "learning_rate_scale_finite_channels"])
-    assert "slope of the label term" in printed_laws.judge_exponent(unknown, "learning_rate_scale").rival
+    assert "slope of the label term" in claims.judge_exponent(unknown, "learning_rate_scale").rival
 
 
 def _drawn_as(ladder, exponent):
@@ -216,11 +215,11 @@ def _drawn_as(ladder, exponent):
 def test_agreement_with_our_theory_is_not_the_power_that_was_asked(ladder, exponent, verdict):
     """Whatever the exponent, theory agrees with these draws; only one near 3 is l^3."""
     made = _drawn_as(ladder, exponent)
-    found = printed_laws.judge_growth(made, "label_term")
+    found = claims.judge_growth(made, "label_term")
     assert found.verdict is Verdict.CONFIRMED
     assert f"exponent, {exponent:.3f}," in found.claim
     assert "l^3" not in found.claim
-    asked = printed_laws.judge_exponent(made, "label_term")
+    asked = claims.judge_exponent(made, "label_term")
     assert (asked.verdict, "grows as l^3" in asked.claim) == (verdict, True)
 
 
@@ -247,7 +246,7 @@ def deep():
 def test_limits_of_deep_nets(deep, name, convolution, pooled):
     """Under a pooled readout B_l grows as l^5 within a net although the eta* of B falls as L^(-3/2)."""
     for readout, verdict in (("convolution", convolution), ("pooled", pooled)):
-        assert printed_laws.judge_limit(deep[readout], name).verdict is verdict, readout
+        assert claims.judge_limit(deep[readout], name).verdict is verdict, readout
 
 
 @pytest.mark.parametrize(
@@ -262,4 +261,4 @@ def test_limits_of_deep_nets(deep, name, convolution, pooled):
 )
 def test_a_limit_needs_exponents_that_come_near(values, verdict):
     dataset = xr.Dataset({"label_term_deep": ("deep_depth", list(values))})
-    assert printed_laws.judge_limit(dataset, "label_term").verdict is verdict
+    assert claims.judge_limit(dataset, "label_term").verdict is verdict

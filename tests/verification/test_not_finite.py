@@ -17,10 +17,10 @@ from meanfield.verification.verdicts import (
     judge_computed,
     judge_identity,
 )
-from meanfield.verification.zhang_2026.plain_nets import padding
 from meanfield.verification.zheng_2026 import coordinate_checks
 from sims import residual_depth as residual_slopes
 from sims.identities import aggregators, layer_norm
+from sims.cnn_padding import claims as padding
 
 BANDS = Bands(3.0, 5.0)
 NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)

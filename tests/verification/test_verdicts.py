@@ -11,13 +11,12 @@ import meanfield as mf
 from meanfield.common.estimates import critical_z
 from meanfield.simulation.measures import overlap_energy
 from meanfield.simulation.measures.energies import draw_energies
+from meanfield.theory.finite_width import finite_width_allowance, log_energy_noise
 from meanfield.verification.claims import of_rival
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.power import draws_to_converge
 from meanfield.verification.series import effective_draws
 from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
-from meanfield.verification.zhang_2026.plain_nets.energy_responses import log_energy_noise
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
 from tests.theory.exact.printed_recursions import overlap_energies
 

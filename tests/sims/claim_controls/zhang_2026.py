@@ -3,7 +3,7 @@
 import numpy as np
 
 from meanfield.theory.laws import log_path_sum_scale
-from meanfield.verification.zhang_2026.plain_nets.growth.printed_laws import P0_HEAD
+from sims.cnn_overlap.claims import P0_HEAD
 from tests.sims.claim_controls.changes import ERROR, SCALE, put
 
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.simulation import draws
+from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.theory.mean_field.label_term import correlated_term, driven_terms, errors_below, forward_layers
 from meanfield.theory.mean_field.layers import input_variance
 from meanfield.theory.mean_field.output_term import label_covariance, mean_square_probability
 from meanfield.theory.two_points import EveryPair
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.statistics import consistent
 
 BATCHES = [

@@ -8,10 +8,10 @@ import pytest
 import meanfield as mf
 from meanfield.nets.activations import activation_named
 from meanfield.nets.lattice import OUTSIDE, neighbours
+from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.theory.mean_field.label_term import AlikeGates, label_profiles
 from meanfield.theory.mean_field.layers import input_products, layer_moments
 from meanfield.theory.two_points import Exchangeable
-from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.outputs.naive import single_site_terms

@@ -4,14 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from meanfield.verification.zhang_2026.plain_nets import (
-    channel_corrections,
-    depth_growth,
-    padding,
-    stencil_slopes,
-)
-from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from sims import activation_drift
+from sims.cnn_finite_channels import claims as finite_channels
+from sims.cnn_overlap import claims as growth
+from sims.cnn_overlap import exponents
+from sims.cnn_padding import claims as padding
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 
@@ -202,10 +199,10 @@ def rates_of_gelu(dataset, share):
 
 
 DRAWN = {
-    "scales of few channels": ("cnn_overlap", scales_of_few_channels, depth_growth.judge_label_scale),
+    "scales of few channels": ("cnn_overlap", scales_of_few_channels, growth.judge_label_scale),
     "scales of lines": ("cnn_padding", scales_of_lines, padding.judge_exponent),
-    "prefactors": ("cnn_finite_channels", prefactors, stencil_slopes.judge_prefactors),
-    "corrections": ("cnn_finite_channels", corrections_of_one_site, channel_corrections.judge_one_site_law),
+    "prefactors": ("cnn_finite_channels", prefactors, finite_channels.judge_prefactors),
+    "corrections": ("cnn_finite_channels", corrections_of_one_site, finite_channels.judge_one_site_law),
     "printed gains": ("activation_drift", printed_gains, activation_drift.judge_gain),
     "terms of padding": ("cnn_padding", terms_of_padding, padding.judge_mean_field),
     "decays of padding": ("cnn_padding", decays_of_padding, partial(padding.judge_decay, grid="")),
@@ -219,11 +216,11 @@ DRAWN = {
     ),
     "stationary energies": ("activation_drift", stationary_energies, activation_drift.judge_stationary),
     "energies of gates": ("activation_drift", energies_of_gates, activation_drift.judge_energies),
-    "output terms by layer": ("cnn_overlap", output_terms_by_layer, depth_growth.judge_output_term),
-    "growths by layer": ("cnn_overlap", growths_by_layer, partial(printed_laws.judge_growth, name="label_term")),
-    "transfer rules": ("cnn_overlap", transfer_rules, partial(printed_laws.judge_exponent, name="learning_rate_scale")),
-    "slopes of stencils": ("cnn_finite_channels", slopes_of_stencils, stencil_slopes.judge_slopes),
-    "one exponent": ("cnn_finite_channels", one_exponent, stencil_slopes.judge_one_exponent),
+    "output terms by layer": ("cnn_overlap", output_terms_by_layer, growth.judge_output_term),
+    "growths by layer": ("cnn_overlap", growths_by_layer, partial(growth.judge_growth, name="label_term")),
+    "transfer rules": ("cnn_overlap", transfer_rules, partial(growth.judge_exponent, name="learning_rate_scale")),
+    "slopes of stencils": ("cnn_finite_channels", slopes_of_stencils, finite_channels.judge_slopes),
+    "one exponent": ("cnn_finite_channels", one_exponent, finite_channels.judge_one_exponent),
 }
 
 COMPUTED = {

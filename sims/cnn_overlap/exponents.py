@@ -12,16 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw, log_slope
-from meanfield.common.validation import Array, PremiseWarning
+import meanfield as mf
+from meanfield.common import Array, PowerLaw
 from meanfield.nets import ConvNet
-from meanfield.theory import learning_rate_exponent, predict
-from meanfield.verification.series import drawn_law, theory_slope
-from meanfield.verification.zhang_2026.plain_nets.many_channels import LABEL_SCALE, best
+from meanfield.theory import learning_rate_exponent
+from meanfield.verification import NO_LAW, Series, best, deeper_half, exponent_of, growth_exponent
 
-# No law: of means that few draws have left below 0.
-NO_LAW = PowerLaw(np.nan, np.nan, np.nan)
-SCALE = "learning_rate_scale"
+SCALE, LABEL_SCALE = "learning_rate_scale", "label_learning_rate_scale"
 # Depths at which the mean field stands for deep nets: exponents are had at all but the first.
 DEEP = (64, 128, 256)
 
@@ -53,7 +50,7 @@ def exponent_at_depths(ladder: xr.Dataset, name: str) -> Measured:
     if f"{name}_limit" not in deepest:
         law, added = growth_exponent(deepest, best(deepest, name)), added_exponent(deepest, name)
         return Measured(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
-    deep = np.log1p(limit_allowance(deepest)[_deeper_half(deepest.sizes["layer"])])
+    deep = np.log1p(limit_allowance(deepest)[deeper_half(deepest.sizes["layer"])])
     return Measured(growth_exponent(deepest, f"{name}_limit"), abs(deep[-1] - deep[0]) / np.log(2), theory)
 
 
@@ -61,19 +58,6 @@ def limit_allowance(dataset: xr.Dataset) -> Array:
     """What theory leaves open at infinitely many channels, relative to it: nothing, but for inputs drawn with few
     channels, and for what the extrapolation of smooth gates may leave."""
     return np.asarray((dataset["thin_input_allowance"] + dataset["extrapolation_left"]).values)
-
-
-def growth_exponent(dataset: xr.Dataset, name: str) -> PowerLaw:
-    """Log-log slope over the deeper half of the layers, with correlated errors; NaN where a mean is not positive."""
-    deep = _deeper_half(dataset.sizes["layer"])
-    layer, mean = dataset["layer"].values[deep], dataset[name].values[deep]
-    return log_slope(layer, mean, dataset[f"{name}_covariance"].values[deep, deep]) if np.all(mean > 0) else NO_LAW
-
-
-def exponent_of(growth: Array) -> float:
-    """The same slope of a law or prediction over layers 1 .. L."""
-    deep = _deeper_half(len(growth))
-    return float(np.polyfit(np.log(np.arange(1, len(growth) + 1)[deep]), np.log(growth[deep]), 1)[0])
 
 
 def added_exponent(deepest: xr.Dataset, name: str) -> float:
@@ -84,25 +68,16 @@ def added_exponent(deepest: xr.Dataset, name: str) -> float:
     return finite - limit
 
 
-def first_deep_layer(depth: int) -> int:
-    """First layer of the deeper half, over which growth exponents are fitted."""
-    return max(depth // 2, 1)
-
-
-def _deeper_half(depth: int) -> slice:
-    return slice(first_deep_layer(depth) - 1, depth)
-
-
 def scale_slope(ladder: xr.Dataset, name: str) -> PowerLaw:
     """Log-log slope of a drawn learning-rate scale over a ladder of depths; NaN where a scale does not exist."""
-    return drawn_law(ladder, "depth", name) if np.all(np.isfinite(ladder[name])) else NO_LAW
+    return Series.of(ladder, name).law("depth") if np.all(np.isfinite(ladder[name])) else NO_LAW
 
 
 def predicted_scale_slope(ladder: xr.Dataset, name: str, level: str) -> float:
     """The same slope of a predicted scale, its points weighted as the drawn ones; NaN where it is not predicted."""
     if f"{name}_{level}" not in ladder:
         return float("nan")
-    return theory_slope(ladder, "depth", best(ladder, name), np.log(ladder[f"{name}_{level}"].values))
+    return Series.of(ladder, best(ladder, name)).slope_of("depth", np.log(ladder[f"{name}_{level}"].values))
 
 
 def steepening(ladder: xr.Dataset, name: str) -> float:
@@ -137,8 +112,8 @@ def deep_exponents(net: ConvNet) -> xr.Dataset:
     if no_power_law(net):
         return xr.Dataset()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PremiseWarning)  # of finite channels, which are no part of the limit
-        deep = [predict(net.replace(depth=depth), level="mean_field") for depth in DEEP]
+        warnings.simplefilter("ignore", mf.PremiseWarning)  # of finite channels, which are no part of the limit
+        deep = [mf.predict(net.replace(depth=depth), level="mean_field") for depth in DEEP]
     terms = [name for name in ("label_term", "output_term", "overlap_energy") if name in deep[-1]]
     exponents = {name: [exponent_of(at[name].values) for at in deep[1:]] for name in terms}
     for name in (name for name in (SCALE, LABEL_SCALE) if name in deep[-1]):

@@ -1,4 +1,11 @@
-"""What finite channels change, drawn together: corrections, slopes, and the variance that a layer adds."""
+"""What finite channels do to convolutional nets, and what stencils, grids and dimensions do to their depth law.
+
+The label term over its mean field, less 1, for channels C and depths L at several L/C: is it O(1/C) at every depth, as
+the papers say, or a function of L/C? The mean of an overlap given the layers below, and the variance that a layer of C
+channels adds to it (Zhang et al. 2026, lemmas 1 and 5). And slope and prefactor of the label term's eta*(L) for 1D and
+2D grids and stencils of many shapes, odd and even, beside the mean field and the papers' one exponent and one
+prefactor.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -13,16 +20,16 @@ import meanfield as mf
 from meanfield.common import MOST_DRAWS, MOST_LAYERS, require_count, require_draws
 from meanfield.execution import Run
 from meanfield.nets import ConvNet
-from meanfield.quantities import QUANTITIES
 from meanfield.simulation import Energies, PairOverlaps
 from meanfield.theory import finite_width_excess
-from sims.common.command import ladder
-from sims.common.datasets import ENDS, labels_in_mean_field, over, seeded_run, suffixed, taken
-from sims.common.pairs import added_variance, chosen_pairs, open_seed
+from sims.cnn_finite_channels.claims import CLAIMS, CORRECTION, NAME, SCALE
+from sims.cnn_finite_channels.report import REPORT
+from sims.common.command import Option, Preset, counted, ladder_of
+from sims.common.datasets import ENDS, Variable, labels_in_mean_field, over, seeded_run, suffixed, taken
+from sims.common.pairs import OF_FIXED_NETS, added_variance, chosen_pairs, open_seed
 from sims.common.results import Results
+from sims.common.study import Study
 
-CORRECTION = "finite_channel_correction"
-SCALE = "label_learning_rate_scale"
 # Depth over channels. The least of them is one layer at so many channels, of which all counts must be multiples.
 SHARES = (1 / 16, 1 / 8, 1 / 4)
 STEP = 16
@@ -45,21 +52,72 @@ VARIANCE_DRAWS = 2
 # Layers below the one whose added variance is measured, their channels, and its own.
 FIXED, FIXED_CHANNELS, CHANNELS_ABOVE = 2, 64, (32, 64, 128, 256)
 
+PURPOSE = "what changes with it"
+
+
+def multiples(written: str, given: list[int]) -> list[int]:
+    """Channels of which a share of the depth can be a number of layers."""
+    why = "channels of the correction, which nets of up to as many layers show"
+    channels: list[int] = ladder_of(2, PURPOSE, maximum=MOST_LAYERS, why=why)(written, given)
+    if odd := [count for count in channels if count % STEP]:
+        raise ValueError(f"{written} has {odd}; depths are 1/{STEP} of them and more: give multiples of {STEP}")
+    return channels
+
+
+OPTIONS = (
+    Option("channels", "channels of the correction, multiples of 16", int, metavar="C", many="+", check=multiples),
+    Option(
+        "slope_channels",
+        "channels of the nets whose slopes are taken",
+        int,
+        metavar="C",
+        check=counted("channels of the nets whose slopes are taken"),
+    ),
+    Option(
+        "depths",
+        "depths of the slopes, two or more",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(2, PURPOSE, maximum=MOST_LAYERS, why="depths of the slopes"),
+    ),
+    Option(
+        "slope_draws",
+        "independent networks drawn for each depth and stencil of the slopes",
+        int,
+        check=require_draws,
+    ),
+)
+PRESETS = {
+    "smoke": Preset("8 s", channels=[32, 64], draws=256, depths=[2, 4, 8], slope_channels=128, slope_draws=24),
+    "default": Preset(
+        "35 s", channels=[48, 96, 192], draws=3072, depths=[4, 8, 16], slope_channels=384, slope_draws=64
+    ),
+    "paper": Preset(
+        "30 min", channels=[64, 128, 256], draws=16_384, depths=[4, 8, 16, 32], slope_channels=1024, slope_draws=256
+    ),
+}
+VARIABLES = (
+    *OF_FIXED_NETS,
+    Variable(f"{CORRECTION}_one_site", "finite channel correction of one site with as many units, exactly"),
+    Variable(
+        f"{CORRECTION}_effective_width", "finite channel correction of one site with channels x sites units, exactly"
+    ),
+    Variable("correction_depth", "layers of the nets whose correction is measured"),
+    Variable("taps", "taps of the stencil"),
+    Variable("sites", "sites of the grid"),
+    Variable("log_one_site_shift", "what finite width does to the logarithm of one site's label learning rate scale"),
+    Variable("depth_over_channels", "depth over channels L/C"),
+    Variable("stencil", "stencil and grid"),
+)
+
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """Channels and depths in order."""
-    why = "channels of the correction, which nets of up to as many layers show"
-    purpose = "what changes with it"
-    channels = ladder("--channels", options.channels, 2, purpose, maximum=MOST_LAYERS, why=why)
-    depths = ladder("--depths", options.depths, 2, purpose, maximum=MOST_LAYERS, why="depths of the slopes")
-    if odd := [count for count in channels if count % STEP]:
-        raise ValueError(f"--channels has {odd}; depths are 1/{STEP} of them and more: give multiples of {STEP}")
     why = f"the added variance takes {VARIANCE_DRAWS} times as many"
     require_count("--draws", options.draws, maximum=MOST_DRAWS // VARIANCE_DRAWS, why=why)
-    require_count("--slope-channels", options.slope_channels, why="channels of the nets whose slopes are taken")
-    require_draws("--slope-draws", options.slope_draws)
     slopes = {"slope_channels": options.slope_channels, "slope_draws": options.slope_draws}
-    return {"channels": channels, "depths": depths, "slopes": slopes}
+    return {"channels": options.channels, "depths": options.depths, "slopes": slopes}
 
 
 def measure(
@@ -95,10 +153,7 @@ def _corrections(measured: Sequence[xr.Dataset], nets: Sequence[ConvNet], axes: 
     Beside it as CORRECTION_one_site the exact correction of one site with as many units, at the same depth, and as
     CORRECTION_effective_width that of channels x sites units, the "effective width" of Zhang et al. 2026.
     """
-    corrections = over(axes, [_correction(terms, net) for terms, net in zip(measured, nets, strict=True)])
-    quantity = QUANTITIES[CORRECTION]
-    corrections[CORRECTION].attrs = {name: getattr(quantity, name) for name in ("long_name", "symbol", "source")}
-    return corrections
+    return over(axes, [_correction(terms, net) for terms, net in zip(measured, nets, strict=True)])
 
 
 def _correction(measured: xr.Dataset, net: ConvNet) -> dict[str, float]:
@@ -165,6 +220,20 @@ def _runs_above(below: ConvNet, draws: int, seed: int) -> list[Run]:
 
 
 def _given(measured: xr.Dataset) -> xr.Dataset:
-    """Mean overlaps given the fixed layers, NAME_given, as `overlap_conservation` reads them."""
+    """Mean overlaps given the fixed layers, NAME_given, as the judges of overlaps read them."""
     means = suffixed(measured, "given", ["overlap", "overlap_stderr", "gated_overlap"])
     return xr.merge([means, measured[["squared_overlap", "squared_overlap_stderr"]]])
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="55 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+)

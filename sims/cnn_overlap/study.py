@@ -1,4 +1,8 @@
-"""Convolutional nets at a ladder of depths: what is drawn, and what theory says of each."""
+"""Measure the depth law of convolutional nets: label term, output term, update energy, overlap energy by layer.
+
+Draws networks at initialisation, computes for every draw the exact one-step change of every pre-activation, and
+holds the result against the mean field and the papers' sum-of-minima law, with a verdict for each.
+"""
 
 import argparse
 import json
@@ -9,22 +13,25 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.common import MOST_LAYERS, require_count, require_counts
+from meanfield.common import MOST_LAYERS, require_counts
 from meanfield.execution import Run, provenance
 from meanfield.nets import ConvNet
 from meanfield.simulation import Energies, controls_refusal
+from meanfield.theory import finite_width_allowance
 from meanfield.verification import (
     Rung,
     at_finite_channels,
     at_infinite_channels,
-    exponents,
-    finite_width_allowance,
     has_channel_factor,
 )
-from sims.common.command import chosen_arrays
+from sims.cnn_overlap.claims import CLAIMS, NAME
+from sims.cnn_overlap.exponents import LABEL_SCALE, SCALE, deep_exponents
+from sims.cnn_overlap.report import text
+from sims.common.command import Option, Preset, chosen_arrays, counted
 from sims.common.data.images import images_from_file, photo_crops
-from sims.common.datasets import attributes, labels_in_mean_field, seeded_run, suffixed
+from sims.common.datasets import Variable, attributes, labels_in_mean_field, seeded_run, suffixed, words_of
 from sims.common.results import Results
+from sims.common.study import Study
 
 # Channels that stand for infinitely many, where theory asks for a number.
 LIMIT = 10**12
@@ -32,16 +39,93 @@ LIMIT = 10**12
 FEW = ("label_term", "label_term_stderr", "overlap_energy", "overlap_energy_stderr")
 
 
+def lengths(written: str, given: list[int]) -> list[int]:
+    """Sites along the one or two axes of a grid."""
+    require_counts(written, given)
+    if len(given) > 2:
+        raise ValueError(f"{written} {given} has {len(given)} axes; give 1 or 2")
+    return given
+
+
+INPUT_LAYOUTS = """An image file holds (grid), (channels, grid) or (samples, channels, grid), channels first or last;
+  with --samples n or --input-channels 1, an array (n, grid) is n grey samples. Images are standardised."""
+
+OPTIONS = (
+    Option("depth", "hidden layers", int, metavar="L", check=counted(maximum=MOST_LAYERS)),
+    Option(
+        "channels",
+        "channels of every hidden layer",
+        int,
+        metavar="C",
+        check=counted("a second run has half of them", minimum=2),
+    ),
+    Option("grid", "sites along the one or two axes", int, metavar="N", many="+", check=lengths),
+    Option("kernel", "taps along each axis, odd or even; one number for all axes", int, metavar="K", many="+"),
+    Option("padding", "circular (default) or zero", default="circular"),
+    Option("activation", "relu (default), linear, gelu or tanh", default="relu"),
+    Option(
+        "readout",
+        "convolution (default; theory has its label term at finite channels) or pooled, the papers' head",
+        default="convolution",
+    ),
+    Option(
+        "head",
+        "variance of the readout's weights: he (default) 1/(q fan_in), fan_in 1/fan_in, mup 1/fan_in^2",
+        default="he",
+    ),
+    Option("outputs", "output channels, classes of a label", int, metavar="M"),
+    Option(
+        "input",
+        "gaussian (default: fresh white noise), photo (crops of a photograph), or FILE[::ARRAY] (.npy, .npz, .nc)",
+        default="gaussian",
+        metavar="SOURCE",
+        group="input",
+    ),
+    Option(
+        "input_channels",
+        "channels of the input (gaussian: as the hidden layers; photo: 3 for RGB, 1 for grey; a file: its own)",
+        int,
+        metavar="C",
+        check=counted(),
+        group="input",
+    ),
+    Option(
+        "samples",
+        "samples in the batch (default: 1; a file: its own)",
+        int,
+        metavar="B",
+        check=counted(),
+        group="input",
+    ),
+)
+SHARED: dict[str, Any] = {"precision": "float32"}
+PRESETS = {
+    "smoke": Preset("3 s", depth=4, channels=32, grid=[8], kernel=[3], outputs=10, draws=160, **SHARED),
+    "default": Preset("12 s", depth=12, channels=256, grid=[16], kernel=[3], outputs=100, draws=640, **SHARED),
+    "paper": Preset("15 min", depth=16, channels=256, grid=[16, 16], kernel=[3], outputs=100, draws=2048, **SHARED),
+}
+
+AT_LIMIT = ("label_term", "overlap_energy", LABEL_SCALE)
+PREDICTED = (*AT_LIMIT, "output_term", "update_energy", SCALE)
+IN_DEEP_NETS = ("label_term", "output_term", "overlap_energy", SCALE, LABEL_SCALE)
+
+
+def _each(names: tuple[str, ...], end: str, words: str) -> list[Variable]:
+    return [Variable(f"{name}_{end}", f"{name.replace('_', ' ')}, {words}") for name in names]
+
+
+VARIABLES = (
+    *_each(PREDICTED, "finite_channels", "theory at the net's own channels"),
+    *_each(AT_LIMIT, "limit", "drawn, brought to infinitely many channels"),
+    *_each(IN_DEEP_NETS, "deep", "exponent in deep nets, mean field"),
+    Variable("extrapolation_left", "what extrapolation in 1/channels may leave, relative to the mean field"),
+    Variable("thin_input_allowance", "what few channels of a drawn input may add, relative to the mean field"),
+    Variable("deep_depth", "depth of deep nets"),
+)
+
+
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The nets of the ladder and their inputs; sizes are refused before any file is read."""
-    require_count("--depth", options.depth, maximum=MOST_LAYERS)
-    require_counts("--grid", options.grid)
-    if len(options.grid) > 2:
-        raise ValueError(f"--grid {options.grid} has {len(options.grid)} axes; give 1 or 2")
-    require_count("--channels", options.channels, minimum=2, why="a second run has half of them")
-    for name, value in (("--samples", options.samples), ("--input-channels", options.input_channels)):
-        if value is not None:
-            require_count(name, value)
     inputs = _inputs(options)
     nets = [_net(options, depth, inputs) for depth in depth_ladder(options.depth)]
     _run(options, nets[-1], inputs).require_memory(options.workers.here)
@@ -88,7 +172,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
     rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
-    dataset = dataset.assign(exponents.deep_exponents(nets[-1]))
+    dataset = dataset.assign(deep_exponents(nets[-1]))
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
         "few_channels": drawn_nets[-1][-1].channels if len(drawn_nets[-1]) > 1 else 0,
@@ -125,5 +209,28 @@ def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.D
         at_infinite_channels(many, few[0] if few else None),
         xr.Dataset({"thin_input_allowance": ("layer", unlimited)}),
     ]
-    scatter = {f"few_channels_{name}": rung.drawn[name] for rung in few for name in FEW if name in rung.drawn}
+    scatter = {
+        f"few_channels_{name}": rung.drawn[name].assign_attrs(
+            long_name=f"{words_of(name)['long_name']}, half the channels"
+        )
+        for rung in few
+        for name in FEW
+        if name in rung.drawn
+    }
     return xr.merge([many.drawn, *known, xr.Dataset(scatter)], combine_attrs="override")
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    notes={"input": INPUT_LAYOUTS},
+    presets=PRESETS,
+    compiles="4 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=text,
+    claims=CLAIMS,
+    arrays=True,
+)

@@ -5,13 +5,28 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
-from meanfield.common.validation import Array
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, only_above, slope_contest
-from meanfield.verification.series import shown_laws, span
-from meanfield.verification.verdicts import Deviation, Verdict
+from meanfield.common import Array, PowerLaw, fit_power_law, log_slope
+from meanfield.verification import (
+    Claim,
+    Contest,
+    Deviation,
+    Judges,
+    Kind,
+    Ruling,
+    Series,
+    Verdict,
+    checks,
+    computed,
+    contest,
+    deeper_half,
+    only_above,
+    shown_laws,
+    slope_contest,
+    span,
+)
 
+# The study whose runs these judges read.
+NAME = "cnn_padding"
 LABEL_SCALE = "label_learning_rate_scale"
 # How near an exponent over one doubling of the grid must be to a limit to be called by its name.
 NEAR = 0.15
@@ -20,14 +35,17 @@ SMALL_FRACTION = 0.5
 # Rounding that sums over a set leave in an identity.
 ROUNDING = 1e-9
 
-# The judges of `sims.cnn_padding`.
 JUDGES = Judges("Zhang et al. 2026")
-findings = JUDGES.findings
 
 
 def _line(dataset: xr.Dataset, place: int) -> str:
     """The grid of one dimension at this place, by rising length."""
-    return [str(name) for name in dataset["grid"].values if str(name).isdigit()][place]
+    return lines_of(dataset)[place]
+
+
+def lines_of(dataset: xr.Dataset) -> list[str]:
+    """The grids of one dimension, by rising length."""
+    return [name for name in map(str, dataset["grid"].values) if name.isdigit()]
 
 
 def ratio_slope(at: xr.Dataset) -> PowerLaw:
@@ -42,14 +60,14 @@ def theory_ratio_slope(at: xr.Dataset) -> float:
 
 def _scale_slope(at: xr.Dataset, scale: Array) -> PowerLaw:
     """Weighted slope over depths; rows of ``scale`` are zero and circular padding."""
-    errors = np.hypot(*(at[f"{LABEL_SCALE}_stderr"] / at[LABEL_SCALE]).values)
+    errors = np.hypot(*Series.of(at, LABEL_SCALE).relative_error.values)
     ratio = scale[0] / scale[1]
     return fit_power_law(at["depth"].values, ratio, errors * ratio)
 
 
 def layer_decay(at: xr.Dataset) -> tuple[float, float]:
     """Drawn slope of ln(B_l zero / circular) per layer over the deeper half of one grid's deepest nets, its error."""
-    deep = _deep(at.sizes["layer"])
+    deep = deeper_half(at.sizes["layer"])
     layers = np.exp(at["layer"].values[deep])  # slopes of logarithms are taken in ln x: here x = e^l
     zero, circular = (
         log_slope(layers, net["label_term"].values[deep], net["label_term_covariance"].values[deep, deep])
@@ -60,13 +78,9 @@ def layer_decay(at: xr.Dataset) -> tuple[float, float]:
 
 def theory_layer_decay(at: xr.Dataset) -> float:
     """The same slope in the mean field."""
-    deep = _deep(at.sizes["layer"])
+    deep = deeper_half(at.sizes["layer"])
     zero, circular = (at["label_term_mean_field"].sel(padding=padding).values for padding in ("zero", "circular"))
     return float(np.polyfit(at["layer"].values[deep], np.log(zero / circular)[deep], 1)[0])
-
-
-def _deep(layers: int) -> slice:
-    return slice(max(layers // 2, 1) - 1, layers)
 
 
 def size_exponent(dataset: xr.Dataset, family: str, name: str) -> float:
@@ -90,17 +104,12 @@ def correction_exponent(dataset: xr.Dataset, family: str = "1D ReLU") -> float:
     return float(np.polyfit(np.log(layer[in_fit]), np.log(lost[in_fit]), 1)[0]) if in_fit.sum() > 1 else float("nan")
 
 
-def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> Ruling:
-    """The verdict on a computed exponent; where there is none, what would bring one, which no draws do."""
-    made = computed(exponent, claimed, rival, NEAR, evidence)
-    open_yet = f"; within {NEAR} of neither: longer lines (--far-lines) decide, draws do not"
-    return replace(made, evidence=evidence + open_yet * (made.verdict is Verdict.INCONCLUSIVE))
-
-
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Zero-padded draws follow the zero-padded mean field",
+    rival="the circular one",
+    measured="drawn label terms of the deepest zero-padded net on every grid, at every layer",
+)
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
-    """Zero-padded draws follow the zero-padded mean field; rival: the circular one; measured: drawn label terms of the
-    deepest zero-padded net on every grid, at every layer."""
     at = dataset.sel(padding="zero")
     energy, stderr, granted = (
         at[name].values.ravel() for name in ("label_term", "label_term_stderr", "finite_width_allowance")
@@ -116,11 +125,20 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     return made.carried_by(at, "label_term").shared_in(at, "label_term")
 
 
-@JUDGES.decide
+def _one_site(dataset: xr.Dataset) -> str:
+    """What finite width is known to do, beside what is granted."""
+    return f"one site with as many units has an excess of {float(dataset['one_site_excess'].values.max()):.1%}"
+
+
+@JUDGES.decide(
+    claim="Padding leaves the exponent of eta* of B over depths {depths}, on every line of which less than half is "
+    "boundary",
+    rival="it changes as in the mean field",
+    source="remark B",
+    measured="slopes of ln(eta* zero / circular)",
+)
 def judge_exponent(dataset: xr.Dataset) -> Contest:
-    """Padding leaves the exponent of eta* of B over depths {depths}, on every line of which less than half is
-    boundary; rival: it changes as in the mean field; source: remark B; measured: slopes of ln(eta* zero / circular)."""
-    lines = [dataset.sel(grid=name) for name in dataset["grid"].values if str(name).isdigit()]
+    lines = [dataset.sel(grid=name) for name in lines_of(dataset)]
     judged = [at for at in lines if float(at["boundary_fraction"]) < SMALL_FRACTION]
     laws, theory = [ratio_slope(at) for at in judged], [theory_ratio_slope(at) for at in judged]
     depths = dataset["depth"].values
@@ -144,31 +162,39 @@ def _slopes_in_words(lines: list[xr.Dataset]) -> str:
     )
 
 
-def _one_site(dataset: xr.Dataset) -> str:
-    """What finite width is known to do, beside what is granted."""
-    return f"one site with as many units has an excess of {float(dataset['one_site_excess'].values.max()):.1%}"
-
-
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The correction by zero padding is the boundary fraction times one constant for all depths",
+    rival="times l^(1/2), as signals diffuse inwards",
+    source="remark B",
+    measured="the power of the layer that the computed correction grows with",
+)
 def judge_uniform_correction(dataset: xr.Dataset) -> Ruling:
-    """The correction by zero padding is the boundary fraction times one constant for all depths; rival: times
-    l^(1/2), as signals diffuse inwards; source: remark B; measured: the power of the layer that the computed
-    correction grows with."""
     exponent = correction_exponent(dataset)
     largest = dataset["far_boundary_fraction"].sel(family="1D ReLU").dropna("sites")["sites"].values[-1]
     evidence = f"1 - F zero/circular grows as l^{exponent:.3f} on {largest} sites, computed"
     return _computed(exponent, 0.0, 0.5, evidence)
 
 
-@JUDGES.decide_each({"grid": ""})
+def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> Ruling:
+    """The verdict on a computed exponent; where there is none, what would bring one, which no draws do."""
+    made = computed(exponent, claimed, rival, NEAR, evidence)
+    open_yet = f"; within {NEAR} of neither: longer lines (--far-lines) decide, draws do not"
+    return replace(made, evidence=evidence + open_yet * (made.verdict is Verdict.INCONCLUSIVE))
+
+
+@JUDGES.decide(
+    claim="On {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}",
+    rival="no decay: a constant factor",
+    measured="the slope in l of ln(B_l zero / circular)",
+    cases=[{"grid": ""}],
+)
 def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
-    """On {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}; rival: no decay: a constant factor;
-    measured: the slope in l of ln(B_l zero / circular)."""
+    """Without a ``grid`` on the shortest line."""
     name = grid or _line(dataset, 0)
     at = dataset.sel(grid=name)
     slope, stderr = layer_decay(at)
     law, theory = float(np.log(at["transport_eigenvalue"])), theory_layer_decay(at)
-    deep = np.log1p(at["finite_width_allowance"].values.max(axis=0))[_deep(at.sizes["layer"])]
+    deep = np.log1p(at["finite_width_allowance"].values.max(axis=0))[deeper_half(at.sizes["layer"])]
     slack = (deep[-1] - deep[0]) / (len(deep) - 1)
     made = contest(slope, stderr, claimed=law, rival=0.0, allowance=slack).shared_in(at, "label_term")
     drawn = f"drawn {slope:.4f} +- {stderr:.4f} per layer, mean field {theory:.4f}, allowance {slack:.4f}"
@@ -176,28 +202,36 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
     return made.saying(drawn, grid=name, law=law)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7)",
+    rival="N + 1",
+    measured="the power of N + 1 that this depth goes as, computed on the two longest lines of N sites",
+)
 def judge_turning(dataset: xr.Dataset) -> Ruling:
-    """The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N + 1;
-    measured: the power of N + 1 that this depth goes as, computed on the two longest lines of N sites."""
     exponent, drift = (size_exponent(dataset, family, "turning_depth") for family in ("1D ReLU", "1D ReLU, 2 taps"))
     evidence = f"exponent {exponent:.3f}; two taps, which drift, have {drift:.3f}; computed"
     return _computed(exponent, 2.0, 1.0, evidence)
 
 
-@JUDGES.decide_each({"family": "1D linear"}, {"family": "1D ReLU"})
+@JUDGES.decide(
+    claim="{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7)",
+    rival="N + 1",
+    measured="the power of N + 1 that this depth goes as, computed on the two longest lines of N sites",
+    cases=[{"family": "1D linear"}, {"family": "1D ReLU"}],
+)
 def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
-    """{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7); rival: N +
-    1; measured: the power of N + 1 that this depth goes as, computed on the two longest lines of N sites."""
     exponent = size_exponent(dataset, family, "half_depth")
     evidence = f"exponent {exponent:.3f} between the two largest lines, computed"
     return _computed(exponent, 2.0, 1.0, evidence)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Sums over stencils miss at most k bdry sup|f|, and nothing on a torus",
+    rival="bdry sup|f|, without the factor k",
+    source="lemma 3",
+    measured="all sets tried, each with the worst function there is",
+)
 def judge_missing_terms(dataset: xr.Dataset) -> Ruling:
-    """Sums over stencils miss at most k bdry sup|f|, and nothing on a torus; rival: bdry sup|f|, without the factor
-    k; source: lemma 3; measured: all sets tried, each with the worst function there is."""
     bound, largest = dataset["missing_bound"].values, dataset["missing_largest"].values
     wound = dataset["missing_circular"].values  # NaN for sets that no torus has: only rectangles can be wound up
     torus = float(np.nanmax(wound)) if np.isfinite(wound).any() else np.nan
@@ -221,7 +255,7 @@ CLAIMS = (
         printed='"an additive error term of order O(bdry(Lambda_h, K_h)). This produces only lower-order '
         'multiplicative corrections to eta*" (remark B)',
         hypotheses="a small boundary fraction",
-        checks=checks("cnn_padding", judge_uniform_correction),
+        checks=checks(NAME, judge_uniform_correction),
         replaced_by="a correction of the boundary fraction times l^0.6 (computed, 64 sites), as the boundary layer "
         "grows inwards; at a depth of the order of N^2 growth turns into the decay lambda^(2 l) of overlap energies",
         premise="the error of one layer is taken for that of all; what leaves the grid is lost at every layer",
@@ -234,7 +268,7 @@ CLAIMS = (
         printed='"only lower-order multiplicative corrections to eta* and does not change the depth exponent" (remark '
         "B)",
         hypotheses="a small boundary fraction: lines of which less than half is boundary",
-        checks=checks("cnn_padding", judge_exponent),
+        checks=checks(NAME, judge_exponent),
     ),
     Claim(
         id="A8",
@@ -244,7 +278,7 @@ CLAIMS = (
         printed='"... <= k bdry(Lambda, K) |f|_inf. In particular, under circular padding the left-hand side is 0" '
         "(lemma 3, eq. 24)",
         hypotheses="none: any finite grid and set of offsets",
-        checks=checks("cnn_padding", judge_missing_terms),
+        checks=checks(NAME, judge_missing_terms),
         identity=True,
     ),
 )
