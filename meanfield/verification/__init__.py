@@ -2,7 +2,16 @@
 
 from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.claims import Check, Claim, JudgeOfRun, Kind, checks, combined, of_all, of_rival
-from meanfield.verification.comparison import rounding_of, score
+from meanfield.verification.comparison import ROUNDING, rounding_of, score
+from meanfield.verification.convergence import (
+    LABEL_SPREAD,
+    OVERLAP_SPREAD,
+    PRECISION,
+    draws_needed,
+    exact_spread,
+    is_converged,
+    is_planned,
+)
 from meanfield.verification.judges import (
     Contest,
     Judge,
@@ -17,7 +26,7 @@ from meanfield.verification.judges import (
     only_above,
     slope_contest,
 )
-from meanfield.verification.power import announced, needing
+from meanfield.verification.power import UNCONVERGED, announced, draws_to_converge, needing
 from meanfield.verification.published import (
     COMMON_SWEEP,
     PAPERS,
@@ -43,6 +52,7 @@ from meanfield.verification.series import (
     ladder_values,
     largest_share,
     limit_law,
+    local_slopes,
     mean_over_draws,
     scale_law,
     shown_laws,
@@ -70,33 +80,11 @@ from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
     channel_corrections,
     depth_growth,
-    depth_laws,
     overlap_conservation,
     padding,
     stencil_slopes,
 )
 from meanfield.verification.zhang_2026.plain_nets.activation_drift import LABEL_SCALE
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
-    fitted_law,
-    judge_negligible_output_term,
-    judge_output_term_growth,
-    judge_uniform_correction,
-    local_slopes,
-    plain_families,
-    scale_of,
-)
-from meanfield.verification.zhang_2026.plain_nets.exactness import (
-    LABEL_SPREAD,
-    OVERLAP_SPREAD,
-    PRECISION,
-    draws_needed,
-    is_converged,
-    is_planned,
-    judge_drawn_share,
-    judge_exact,
-    layer_ranges,
-    share_row,
-)
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
 from meanfield.verification.zhang_2026.plain_nets.growth import exponents, printed_laws
 from meanfield.verification.zhang_2026.plain_nets.many_channels import (
@@ -110,8 +98,7 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
 )
 from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import deviation, effective_overlap_draws
 from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import drawn_slope, mean_field_slope
-from meanfield.verification.zhang_2026.residual_nets import family_laws
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
+from meanfield.verification.zhang_2026.training import tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
@@ -139,7 +126,9 @@ __all__ = [
     "PRECISION",
     "RESNET_BATCH_NORM_SLOPE",
     "RESNET_DROPOUT_SLOPE",
+    "ROUNDING",
     "TABLE_1",
+    "UNCONVERGED",
     "WIDEST_BAND",
     "Bands",
     "Check",
@@ -170,7 +159,6 @@ __all__ = [
     "best",
     "between",
     "carried_losses",
-    "carried_rates",
     "channel_corrections",
     "checks",
     "combined",
@@ -181,18 +169,17 @@ __all__ = [
     "cross_entropies",
     "depth_exponents",
     "depth_growth",
-    "depth_laws",
     "deviation",
     "drawn_slope",
     "draws_needed",
+    "draws_to_converge",
     "effective_draws",
     "effective_overlap_draws",
+    "exact_spread",
     "exponents",
     "exponents_of",
     "extrapolated",
-    "family_laws",
     "finite_width_allowance",
-    "fitted_law",
     "has_channel_factor",
     "hyperparameter_tables",
     "identity",
@@ -201,14 +188,9 @@ __all__ = [
     "joined",
     "judge",
     "judge_computed",
-    "judge_drawn_share",
-    "judge_exact",
     "judge_identity",
-    "judge_negligible_output_term",
-    "judge_output_term_growth",
     "judge_prefactor",
     "judge_split",
-    "judge_uniform_correction",
     "judged_slopes",
     "label_average",
     "labelled",
@@ -216,7 +198,6 @@ __all__ = [
     "ladder_values",
     "largest_share",
     "layer_norm",
-    "layer_ranges",
     "limit_law",
     "local_slopes",
     "loop_growth",
@@ -236,7 +217,6 @@ __all__ = [
     "overlap_conservation",
     "padding",
     "places_of",
-    "plain_families",
     "power_in_words",
     "printed_exponents",
     "printed_laws",
@@ -245,10 +225,8 @@ __all__ = [
     "reported_losses",
     "rounding_of",
     "scale_law",
-    "scale_of",
     "scales_of",
     "score",
-    "share_row",
     "shown_laws",
     "single_optimizers",
     "slope_contest",

@@ -9,12 +9,12 @@ from meanfield.verification.zhang_2026.identities import aggregators, label_aver
 from meanfield.verification.zhang_2026.plain_nets import (
     activation_drift,
     depth_growth,
-    depth_laws,
     overlap_conservation,
     padding,
+    stencil_slopes,
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
+from meanfield.verification.zhang_2026.training import tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
@@ -28,14 +28,13 @@ from meanfield.verification.zheng_2026 import (
 )
 from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
 
-_PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding, activation_drift)
+_PLAIN = (overlap_conservation, printed_laws, depth_growth, stencil_slopes, padding, activation_drift)
 _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,
     cross_entropies,
     depth_exponents,
     tangent_propagation,
-    carried_rates,
     loop_growth,
     loop_updates,
     loop_rates,

@@ -1,9 +1,89 @@
 """Claims that rest on runs of several studies, each judged by judges of its own."""
 
-from meanfield.verification import Check, Claim, Kind, coordinate_checks, spectral_products
-from sims import update_orders
+from meanfield.verification import (
+    Check,
+    Claim,
+    Kind,
+    channel_corrections,
+    checks,
+    coordinate_checks,
+    depth_growth,
+    of_rival,
+    spectral_products,
+    stencil_slopes,
+)
+from sims import mlp_depth, update_orders
+from sims.learning_rate_scale import claims as scales
 
 CLAIMS = (
+    Claim(
+        id="A4",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, eq. 21",
+        statement="A_l = O(l^2), negligible beside B_l",
+        printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
+        "B.3)",
+        hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
+        checks=(
+            *checks(mlp_depth.NAME, mlp_depth.judge_output_term_growth, mlp_depth.judge_negligible_output_term),
+            *checks("cnn_overlap", depth_growth.judge_output_term),
+        ),
+        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
+        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
+        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
+    ),
+    Claim(
+        id="A5a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
+        statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
+        "grid (judged: the label term, which decides where outputs are few)",
+        printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
+        "3.3)",
+        hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
+        checks=(
+            *checks("learning_rate_scale", scales.judge_asymptote),
+            *checks("cnn_finite_channels", stencil_slopes.judge_one_exponent),
+        ),
+    ),
+    Claim(
+        id="A5b",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, footnote 1 and section 5: used as a transfer rule",
+        statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30 (judged: one-step eta*, whose slope is "
+        "granted 0.03)",
+        printed='"calibrate the learning rate at a reference effective depth L_0 and rescale it to a new effective '
+        'depth by eta(L) = eta(L_0) (L / L_0)^(-3/2)" (section 5)',
+        hypotheses="those of A5a, with depth taken for large; 3 .. 30 is assumed for the experiments, whose depths are "
+        "printed for table 5, 6 .. 20 blocks, whose scaled rates take depths of 7 .. 21, and for table 6, 6 .. 18. The "
+        "0.03 is our reading: the paper calls the rule first-order, and variations 'typically within 20 %'; over 3 .. "
+        "30 the rule misses by a factor 1.28",
+        checks=(
+            *checks("learning_rate_scale", scales.judge_power_law_in_use),
+            *checks("cnn_finite_channels", of_rival(stencil_slopes.judge_slopes)),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))) of one site, of slope -1.39 over 3 .. 30; other "
+        "stencils and grids have slopes within 0.01 of it in mean field, and prefactors that fall as 1/taps",
+        premise="the limit of many layers is taken at depths of ten",
+    ),
+    Claim(
+        id="A6",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
+        statement="finite channels correct by O(1/C), uniformly in depth",
+        printed='"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
+        hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
+        checks=(
+            *checks(mlp_depth.NAME, mlp_depth.judge_uniform_correction),
+            *checks(
+                "cnn_finite_channels",
+                channel_corrections.judge_uniform_in_depth,
+                of_rival(channel_corrections.judge_function_of_ratio),
+            ),
+        ),
+        replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
+        premise="corrections of order 1/C are made in every layer, and add up",
+    ),
     Claim(
         id="S3a",
         kind=Kind.AS_STATED,

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.verification.verdicts import Bands
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation, stencil_slopes
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
+from meanfield.verification.zhang_2026.training import tuned_rates
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     spectral_products,
@@ -13,6 +13,7 @@ from meanfield.verification.zheng_2026 import (
     transformer_checks,
     update_ranks,
 )
+from sims.learning_rate_transfer import claims as carried_rates
 from tests.sims.claim_controls.changes import SCALE
 
 

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from meanfield.common.estimates import PowerLaw
 from meanfield.common.validation import Array, takes
+from meanfield.verification.claims import Claim, Kind, checks, of_rival
 from meanfield.verification.judges import Contest, Judges, contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.series import drawn_law, theory_slope
@@ -104,3 +105,21 @@ def _slopes(dataset: xr.Dataset) -> tuple[Array, Array, Array, Array]:
 def _mean_slope(in_fit: NDArray[np.bool_], slope: Array, stderr: Array) -> tuple[float, float]:
     """Of some stencils: the mean of their slopes, and its error."""
     return float(slope[in_fit].mean()), float(np.sqrt(np.square(stderr[in_fit]).sum()) / in_fit.sum())
+
+
+CLAIMS = (
+    Claim(
+        id="A23b",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2025, theorem 1, appendix B (Zhang et al. 2026, appendix E.3, let kernels move kappa)",
+        statement="kappa in eta* = kappa L^(-3/2) depends on neither kernel size nor resolution (judged: the label "
+        "term)",
+        printed='"is independent of channel widths, kernel sizes, and spatial resolutions" (Zhang et al. 2025, '
+        "appendix B)",
+        hypotheses="ReLU, circular padding, He's fan-in rule, sides of the grid longer than the kernel's; checked on "
+        "stencils of 2 to 9 taps on small grids, with a convolutional readout",
+        checks=checks("cnn_finite_channels", of_rival(judge_prefactors)),
+        replaced_by="kappa ~ 1/taps, and larger on more sites",
+        premise="fan-in cancels the taps in overlaps of values; the change by a layer's weights is a sum over taps",
+    ),
+)
