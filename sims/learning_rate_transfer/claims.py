@@ -1,9 +1,9 @@
 """Zhang et al. 2026, appendix E.4: a carried rate trains better than an unchanged one, and how much worse than a tuned.
 
-Losses above that of a net that gives all classes the same probability
-count as that one: nobody keeps a net that is worse, and no draw that diverges decides a mean. Errors are those over the
-nets that are trained at the carried rates, and those of the rates themselves, which rest on a few other nets: a rate's
-error in decades times the slope of the loss there.
+Losses above that of a net that gives all classes the same probability count as that one: nobody keeps a net that is
+worse, and no draw that diverges decides a mean. Errors are those over the nets that are trained at the carried rates,
+and those of the rates themselves, which rest on a few other nets: a rate's error in decades times the slope of the loss
+there.
 """
 
 from typing import Any
@@ -17,6 +17,7 @@ from meanfield.verification import Claim, Contest, Deviation, Finding, Judges, K
 TUNED, UNCHANGED = "tuned", "unchanged"
 # Two rates are compared at the sizes where they differ by more than so many decades.
 APART = 0.2
+WHERE_APART = "means over the sizes at which the two rates differ by a factor of 1.6 and more"
 
 # What rates rest on, each with an error of its own: what the first net gave, which moves the rates of all sizes, and
 # what the net itself gave. A rule that is not named here carries the rate that was tuned on the first net.
@@ -26,6 +27,12 @@ OF_FIRST = (FIRST_TUNED, FIRST_STABLE)
 RESTS_ON = {TUNED: (TUNED_HERE,), "stable_ratio": (FIRST_TUNED, FIRST_STABLE, STABLE_HERE)}
 
 JUDGES = Judges("Zhang et al. 2026")
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """One for every rule of the run; L^(-3/2) knows no width."""
+    over_depth = [judge_three_halves(dataset)] if dataset.attrs["across"] == "depth" else []
+    return [*over_depth, *(judge(dataset) for judge in (judge_finite_depth, judge_stable_ratio, judge_wrong_sign))]
 
 
 def loss_costs(dataset: xr.Dataset) -> xr.DataArray:
@@ -110,14 +117,11 @@ def _in_words(by_family: xr.Dataset) -> str:
     )
 
 
-APART_IN_WORDS = "means over the sizes at which the two rates differ by a factor of 1.6 and more"
-
-
 @JUDGES.decide(
     claim="A rate carried by L^(-3/2) costs less training loss than the unchanged rate in every family",
     rival="in some family it costs as much or more",
     source="appendix E.4, table 5",
-    measured=f"{APART_IN_WORDS}, each family by itself; errors count those of the rates",
+    measured=f"{WHERE_APART}, each family by itself; errors count those of the rates",
 )
 def judge_three_halves(dataset: xr.Dataset) -> Contest:
     return _costs_less(dataset, "three_halves")
@@ -127,7 +131,7 @@ def judge_three_halves(dataset: xr.Dataset) -> Contest:
     claim="A rate carried over {across} by the finite-depth rule costs less training loss than the unchanged rate, on "
     "average over families",
     rival="it costs as much or more",
-    measured=APART_IN_WORDS,
+    measured=WHERE_APART,
 )
 def judge_finite_depth(dataset: xr.Dataset) -> Contest:
     return _costs_less(dataset, "finite_depth", on_average=True)
@@ -137,7 +141,7 @@ def judge_finite_depth(dataset: xr.Dataset) -> Contest:
     claim="A rate carried over {across} by the ratio of 2 / lambda_max costs less training loss than the unchanged "
     "rate, on average over families",
     rival="it costs as much or more",
-    measured=APART_IN_WORDS,
+    measured=WHERE_APART,
 )
 def judge_stable_ratio(dataset: xr.Dataset) -> Contest:
     return _costs_less(dataset, "stable_ratio", on_average=True)
@@ -147,16 +151,10 @@ def judge_stable_ratio(dataset: xr.Dataset) -> Contest:
     claim="Negative control: the tuned rate costs less training loss than one carried over {across} with the wrong "
     "sign in every family",
     rival="in some family it costs as much or more",
-    measured=APART_IN_WORDS,
+    measured=WHERE_APART,
 )
 def judge_wrong_sign(dataset: xr.Dataset) -> Contest:
     return _costs_less(dataset, TUNED, "wrong_sign")
-
-
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One for every rule of the run; L^(-3/2) knows no width."""
-    judges = (judge_finite_depth, judge_stable_ratio, judge_wrong_sign)
-    return [judge(dataset) for judge in ((judge_three_halves,) if dataset.attrs["across"] == "depth" else ()) + judges]
 
 
 # What was run: the preset "default".

@@ -182,11 +182,9 @@ def measure(
     }
     rates = xr.merge([_tuned_rates(options, ladders), _carried_rates(options, ladders)])
     losses = _losses(options, results, rates["rate_log10"], nets, data, training)
-    said = {name: str(value) for name, value in (described | training).items()} | {
-        "refusals": json.dumps(_refusals(ladders))
-    }
-    numbers = {"samples": len(pairs[0][2][1]), "chance_loss": _chance(options)}
-    return rates.assign(loss=losses).assign_attrs(said | numbers)
+    said: dict[str, Any] = {name: str(value) for name, value in (described | training).items()}
+    said |= {"refusals": json.dumps(_refusals(ladders)), "chance_loss": _chance(options)}
+    return rates.assign(loss=losses).assign_attrs(said | {"samples": len(pairs[0][2][1])})
 
 
 def _chance(options: argparse.Namespace) -> float:
@@ -206,11 +204,8 @@ def _carried_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> x
 
     NaN where a rule does not serve.
     """
-    rows, rules = [], [TUNED, *RULES[options.across]]
-    for rungs in ladders.values():
-        for rule in rules:
-            for place in range(len(options.sizes)):
-                rows.append(_carried(rungs, rule, place))
+    rules, places = [TUNED, *RULES[options.across]], range(len(options.sizes))
+    rows = [_carried(rungs, rule, place) for rungs in ladders.values() for rule in rules for place in places]
     return over({"family": list(ladders), "rule": rules, "size": options.sizes}, rows)
 
 
