@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from meanfield.simulation.maps import weighted
 from meanfield.simulation.measures.energies import Conditions
 from meanfield.simulation.measures.overlap_energy import LEFT_OUT
 
@@ -51,3 +52,16 @@ def drawn_by(measure):
         return measure(**{"weights": "dense"} | fields).draw(net, seed, draws)
 
     return draw
+
+
+def drop_an_offset(monkeypatch):
+    """Draws leave one offset out of every stencil from here on, forwards and backwards."""
+    for name in ("neighbours", "reversed_neighbours"):
+        whole = getattr(weighted, name)
+
+        def dropped(*lattice, whole=whole):
+            table = whole(*lattice).copy()
+            table[0] = -1
+            return table
+
+        monkeypatch.setattr(weighted, name, dropped)

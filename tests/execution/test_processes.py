@@ -116,7 +116,7 @@ mf.simulate(mf.MLP(depth=2, width=4), draws=4, seed=0, workers={workers})
 """
 
 
-@pytest.mark.parametrize("workers", ["2", "mf.Workers(2)", 'mf.Workers(2, "local")'])
+@pytest.mark.parametrize("workers", ["2", 'mf.Workers(2, "local")'])
 def test_a_script_without_a_guard_is_told_of_it(tmp_path, workers):
     """Once, and by nothing else: its workers import it, and end without a word where they would start their own."""
     if "local" in workers:
@@ -132,7 +132,7 @@ def test_a_script_without_a_guard_is_told_of_it(tmp_path, workers):
 
 def test_a_guarded_script_runs(tmp_path):
     script = tmp_path / "script.py"
-    lines = UNGUARDED.format(workers="2").strip().splitlines()
+    lines = UNGUARDED.format(workers="mf.Workers(2)").strip().splitlines()
     script.write_text("\n".join([*lines[:-1], 'if __name__ == "__main__":', f"    {lines[-1]}"]))
     subprocess.run([sys.executable, script], cwd=ROOT, env=_here(), check=True)
 

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import activation_drift as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import activation_drift as claims
 from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
 from sims.activation_drift import measure
-from sims.activation_drift.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
@@ -75,32 +72,3 @@ def test_rates_far_up_are_those_of_the_gain(finished):
         logs = np.log(finished[f"{claims.LABEL_SCALE}_mean_field"].sel(case=case).values)
         rate = claims.rate_of_gain(claims.far_gain(finished, case))
         assert abs(logs[-1] - logs[-2] - rate) < 0.6 / finished.sizes["layers"]
-
-
-def test_figure_shows_the_numbers(finished):
-    axes = figure.draw(finished).axes[0]
-    at = finished.sel(case="gelu, fan_in", layers=slice(1, 30))
-    drawn = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 30]
-    np.testing.assert_allclose(drawn[0], at["pre_activation_energy_mean_field"].values)
-
-
-def test_printed_report(finished):
-    from sims.activation_drift.report import text
-
-    printed = text(finished)
-    for words in ("gelu, energy", "with 1/n", "CNN 3 .. 30", "by the gain", "Verdicts", "Zhang et al. 2026, table 3"):
-        assert words in " ".join(printed.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--depths", "8"], "a slope needs two or more"),
-        (["--depths", "3", "80"], "followed to 60 layers"),
-        (["--depths", "0", "8"], "--depths is 0"),
-        (["--width", "2"], "--width is 2"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

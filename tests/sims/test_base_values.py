@@ -8,7 +8,7 @@ from meanfield.parameterizations import scaling
 from meanfield.verification.zheng_2026 import table_cells
 from sims.common.blocks.base_values import BASE_DEPTH, BASE_WIDTH, BIAS_OF, block_net, hyperparameters, own_values
 from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 ROLES = ("input", "hidden", "output", *BIAS_OF)
 LADDERS = ["--widths", "16", "32", "64", "--depths", "1", "2", "3", "--width", "16", "--depth", "1"]
@@ -62,20 +62,3 @@ def test_rates_of_single_roles_scale_what_these_roles_change(tmp_path):
     ratio = (ends[1] / ends[0]).squeeze(drop=True)
     np.testing.assert_allclose(ratio.sel(role="hidden_bias"), 2.0, rtol=1e-6)
     np.testing.assert_allclose(ratio.drop_sel(role="hidden_bias"), 1.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--optimizers", "muon-adam"], "--optimizers is 'muon-adam'; choose one of"),
-        (["--base", "bias.learning_rate=1"], "the role of --base bias.learning_rate is 'bias'; choose one of 'input'"),
-        (["--base", "hidden_bias.learning_rate=1"], "'hidden_bias'; choose one of 'input', 'hidden', 'output'"),
-        (["--optimizers", "muon", "--base", "hidden.adamw_epsilon=1"], "do not define for 'muon'"),
-        (["--base", "hidden.learning_rate"], "not ROLE.NAME=VALUE"),
-        (["--biases", "--base", "hidden_bias.block_multiplier=2"], "give hidden.block_multiplier alone"),
-        (["--biases", "--base", "hidden_bias.initial_variance=2"], "of input_bias is 0 and of hidden_bias 2"),
-        (["--base", "input.initial_variance=-1"], "must be finite and at least 0"),
-    ],
-)
-def test_base_values_that_mean_nothing_are_refused(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

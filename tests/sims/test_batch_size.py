@@ -1,54 +1,23 @@
 """The command on batch sizes: verdicts and what overturns them, files, refusals."""
 
-import contextlib
-import io
-
 import numpy as np
 import pytest
-import xarray as xr
 
 from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import batch_sizes as claims
 from sims.batch_size.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, without_figure
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run on images of a file: what it has written, and what it has printed."""
+def finished(tmp_path_factory):
+    """A run on images of a file."""
     folder = tmp_path_factory.mktemp("batch")
     np.save(folder / "images.npy", np.random.default_rng(0).normal(size=(4, 1, 5, 4)))
-    sizes = [
-        "--width",
-        "96",
-        "--channels",
-        "16",
-        "--depth",
-        "2",
-        "--batches",
-        "1",
-        "4",
-        "8",
-        "32",
-        "--draws",
-        "128",
-        "--workers",
-        "1",
-        "--image-grid",
-        "5",
-        "4",
-    ]
-    images = ["--images", str(folder / "images.npy")]
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        assert without_figure(simulation, [*sizes, *images], folder / "run.nc") == 0
-    with xr.open_dataset(folder / "run.nc", engine="netcdf4") as stored:
-        return stored.load(), printed.getvalue()
-
-
-@pytest.fixture
-def finished(run):
-    return run[0]
+    sizes = ["--width", "96", "--channels", "16", "--depth", "2", "--batches", "1", "4", "8", "32", "--draws", "128"]
+    sizes += ["--workers", "1", "--image-grid", "5", "4"]
+    return finished_run(simulation, [*sizes, "--images", str(folder / "images.npy")], folder / "run.nc")
 
 
 def test_verdicts(finished):
@@ -60,6 +29,7 @@ def test_verdicts(finished):
     assert claims.judge_depth(finished).verdict is Verdict.CONFIRMED
     assert claims.judge_output_share(finished).verdict is Verdict.REFUTED
     assert len(claims.findings(finished)) == len(claims.JUDGES)
+    assert "ConvNet, images, labels teacher" in finished["case"]
 
 
 def test_labels_shared_by_mistake_are_refuted(finished):
@@ -104,23 +74,3 @@ def test_figure_shows_the_numbers(finished):
     label = finished["label_term_mean_field"].sel(case=figure.SHARE)
     np.testing.assert_allclose(terms.lines[0].get_ydata(), label)
     assert float(at["other_sample"]) == pytest.approx(0, abs=1e-12)
-
-
-def test_printed_report(run):
-    for words in ("ConvNet, images, labels teacher", "with Cov/B", "muP head", "Law", "Verdicts", "run.png"):
-        assert words in run[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--batches", "1", "2"], "a fit to the larger of them needs three or more"),
-        (["--batches", "0", "1", "2"], "--batches is 0"),
-        (["--draws", "1"], "one draw"),
-        (["--images", "none.npy"], "neither"),
-        (["--image-grid", "0", "4"], "--image-grid is 0"),
-        (["--outputs", "0"], "outputs is 0"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

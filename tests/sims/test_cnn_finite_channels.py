@@ -11,7 +11,7 @@ from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as
 from meanfield.verification.zhang_2026.plain_nets import stencil_slopes as stencils
 from sims.cnn_finite_channels.__main__ import COMMAND as simulation
 from sims.cnn_finite_channels.measure import one_site
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run
 
 CORRECTION = corrections.CORRECTION
 SMALL = ["--preset", "smoke", "--workers", "1"]
@@ -97,25 +97,3 @@ def test_figure_shows_the_numbers(finished):
     np.testing.assert_array_equal(panels[0].lines[-2].get_ydata(), finished[f"{CORRECTION}_one_site"][-1].values)
     limit = finished[f"{stencils.SCALE}_mean_field"].isel(depth=0).values
     assert any(np.array_equal(line.get_xdata(), limit) for line in panels[3].lines)
-
-
-def test_printed_report(tmp_path, capsys):
-    assert without_figure(simulation, [*SMALL, "--draws", "16", "--slope-draws", "2"], tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("L/C", "one site", "C = 256", "3x3 on 4x4", "ratio", "Verdicts", "run.png"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--channels", "48"], "one number"),
-        (["--channels", "32", "50"], "give multiples of 16"),
-        (["--depths", "4"], "one number"),
-        (["--slope-channels", "0"], "--slope-channels is 0"),
-        (["--draws", "1"], "one draw"),
-        (["--slope-draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)

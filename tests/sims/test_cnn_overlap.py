@@ -12,7 +12,8 @@ from sims.cnn_overlap.__main__ import COMMAND as cnn_overlap
 from sims.cnn_overlap.measure import depth_ladder
 from tests.sims.commands import without_figure
 
-SMALL = ["--depth", "4", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
+SMALL = ["--depth", "1", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
+DEEP = ["--depth", "4"]
 
 
 @pytest.fixture
@@ -39,19 +40,10 @@ def test_help_needs_no_heavy_import():
 
 
 def test_a_run_prints_tables_and_verdicts_and_writes_two_files(tmp_path, capsys):
-    assert cnn_overlap.main([*SMALL, "--out", str(tmp_path / "run.nc")]) == 0
+    assert cnn_overlap.main([*SMALL, *DEEP, "--out", str(tmp_path / "run.nc")]) == 0
     printed = capsys.readouterr().out
-    for words in (
-        "label term B",
-        "output term A",
-        "update energy S",
-        "overlap F",
-        "slope",
-        "What to run next",
-        "Verdicts",
-        "run.nc",
-        "run.png",
-    ):
+    tables = ("label term B", "output term A", "update energy S", "overlap F", "slope")
+    for words in (*tables, "What to run next", "Verdicts", "run.nc", "run.png"):
         assert words in printed
     with xr.open_dataset(tmp_path / "run.nc", engine="netcdf4") as dataset:
         assert list(dataset.depth.values) == [2, 4]
@@ -69,9 +61,9 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(tmp_path, capsys)
 
 
 def test_a_rerun_reads_what_is_there(run, tmp_path):
-    _, first, _ = run()
+    _, first, _ = run(*DEEP)
     stamp = (tmp_path / "run.nc").stat().st_mtime_ns
-    status, second, _ = run()
+    status, second, _ = run(*DEEP)
     assert status == 0
     assert first in second
     assert "reading the finished run" in second
@@ -114,12 +106,12 @@ def test_layouts_of_files(run, tmp_path, shape):
     assert status == 0
 
 
-@pytest.mark.parametrize("reading", ["--samples 4", "--input-channels 1", "--samples 4 --input-channels 1"])
-def test_a_stack_of_grey_images_is_read_as_samples_when_told_so(run, tmp_path, reading):
+def test_a_stack_of_grey_images_is_read_as_samples_when_told_so(run, tmp_path):
     np.save(tmp_path / "stack.npy", np.random.default_rng(0).normal(size=(4, 6, 5)))
     arguments = ["--grid", "6", "5", "--input", str(tmp_path / "stack.npy")]
-    _, printed, _ = run(*arguments, *reading.split())
-    assert "input_channels 1, inputs 4" in printed
+    for reading in ("--samples 4", "--input-channels 1", "--samples 4 --input-channels 1"):
+        _, printed, _ = run(*arguments, *reading.split(), out=f"{reading}.nc")
+        assert "input_channels 1, inputs 4" in printed
     _, printed, _ = run(*arguments, out="channels.nc")
     assert "input_channels 4, inputs 1" in printed
     status, _, complaint = run(*arguments, "--samples", "3", out="no.nc")
@@ -139,16 +131,17 @@ def test_named_arrays_of_archives_and_datasets(run, tmp_path):
 
 
 def test_pooled_readout_has_the_label_term_and_the_overlap_energy(run):
-    status, printed, _ = run("--readout", "pooled")
+    status, printed, _ = run(*DEEP, "--readout", "pooled")
     assert status == 0
     for words in ("label term B, by layer", "overlap F, by layer", "extrapolated in 1/C"):
         assert words in printed
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--depth", "1"], ["--depth", "2"], ["--padding", "zero", "--kernel", "2"], ["--activation", "gelu"]]
+    "arguments", [["--depth", "2"], [*DEEP, "--padding", "zero", "--kernel", "2"], [*DEEP, "--activation", "gelu"]]
 )
 def test_shallow_and_padded_nets(run, arguments):
+    """A single layer is what images are read for above."""
     assert run(*arguments)[0] == 0
 
 

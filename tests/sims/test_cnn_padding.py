@@ -7,17 +7,14 @@ import xarray as xr
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import padding as claims
-from sims.cnn_padding.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("padding") / "run.nc"
-    return finished_run(simulation, [*SMALL, *FAR, "--draws", "128"], path)
+def finished(smoke_run):
+    return smoke_run("cnn_padding")
 
 
 def test_verdicts(finished):
@@ -84,38 +81,12 @@ def test_figure_shows_the_numbers(finished):
     profile, drawn, far = figure.draw(finished).axes
     zero, circular = (finished["label_term_by_site_mean_field"].sel(padding=name)[0] for name in ("zero", "circular"))
     np.testing.assert_allclose(profile.lines[0].get_ydata(), zero / circular.mean())
-    theory = finished["label_term_mean_field"].sel(grid="3")
+    theory = finished["label_term_mean_field"].sel(grid="4")
     lines = [np.asarray(line.get_ydata()) for line in drawn.lines]
     ratio = (theory.sel(padding="zero") / theory.sel(padding="circular")).values
     assert any(len(line) == len(ratio) and np.allclose(line, ratio) for line in lines)
     at = finished["far_ratio"].sel(family="1D ReLU", sites=8)
     np.testing.assert_allclose(far.lines[0].get_ydata(), at)
-
-
-def test_printed_report(tmp_path, capsys):
-    arguments = [*SMALL, "--far-lines", "4", "5", "6", "--far-squares", "3", "--draws", "2"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("ln lambda", "growth ends", "Lemma 3", "on a torus", "eta* of B, zero / circular", "Verdicts"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--lines", "2"], "--lines [2] holds a grid shorter"),
-        (["--far-squares", "0"], "--far-squares is 0"),
-        (["--depths", "4", "8"], "a law in them needs three or more"),
-        (["--far-lines", "8", "8", "16"], "--far-lines [8, 16] has 2 numbers"),
-        (["--channels", "0"], "channels is 0"),
-        (["--draws", "1"], "one draw"),
-        (["--draws", "1000000000000"], "draws is 1000000000000; it must be at most 100,000,000"),
-        (["--seed", "-1"], "seed is -1; it must be at least 0"),
-        (["--far-lines", "8", "16", "100000000"], "the mean field over all pairs of sites needs about"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_a_correction_by_padding_is_followed_until_a_quarter_is_lost(smoke_run):

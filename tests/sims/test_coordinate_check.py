@@ -14,7 +14,7 @@ from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
 from sims.coordinate_check import measure, report
 from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -171,12 +171,6 @@ def test_the_other_table_is_judged_by_the_rival(finished):
     assert "k = 1 table" in flat.claim
 
 
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    values = finished["feature_update_norm_by_width"].sel(optimizer="muon", table="standard", step=1, place="last")
-    np.testing.assert_allclose(first.lines[0].get_ydata(), values.mean("draw"))
-
-
 def test_growth_without_a_table_does_not_press_the_tables_together(finished):
     """Panels of tables have an axis about their own numbers, one for all of them; so have those without a table."""
     wild = finished.copy(deep=True)
@@ -190,35 +184,6 @@ def test_growth_without_a_table_does_not_press_the_tables_together(finished):
     assert limits[0] == limits[2]
     assert len(limits[0]) == 1
     assert max(limits[3])[1] == figure.HIGHEST
-
-
-def test_printed_report(tmp_path, capsys):
-    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
-    arguments = ["--optimizers", "adamw", "sso", *sizes, "--draws", "2", "--steps", "2", "--workers", "1"]
-    assert without_figure(simulation, [*arguments, "--activation", "relu"], tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("sso: slopes", "in depth, step 2", "|Delta f| by output weights", "relu", "Verdicts", "run.png"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
-        (["--depths", "0", "2", "4"], "--depths is 0"),
-        (["--optimizers", "adam"], "'adamw'"),
-        (["--block-depth", "0"], "--block-depth is 0"),
-        (["--rate", "-1"], "positive"),
-        (["--rate", "1e300"], "leaves the range of floats within two steps"),
-        (["--steps", "0"], "--steps is 0"),
-        (["--samples", "0"], "--samples is 0"),
-        (["--activation", "tanh"], "'relu'"),
-        (["--tables", "two"], "'many'"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 SHARES = Shares(0.2, 0.3), Shares(0.1, 0.6)
@@ -297,17 +262,6 @@ def test_the_epsilon_of_soap_is_an_option_that_the_report_names(tmp_path):
     np.testing.assert_array_equal(moved, alike)
     np.testing.assert_array_equal(moved.sel(optimizer="muon"), grown.sel(optimizer="muon"))
     assert float(grown.sel(optimizer="soap").max()) > 100 * float(moved.sel(optimizer="soap").max())
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--optimizers", "soap", "--soap-epsilon", "0"], "--soap-epsilon is 0; it must be positive"),
-        (["--optimizers", "muon", "--soap-epsilon", "1e-8"], "--soap-epsilon 1e-08 is SOAP's alone"),
-    ],
-)
-def test_epsilons_of_soap_that_mean_nothing_are_refused(tmp_path, capsys, given, message):
-    assert_refused(simulation, ["--preset", "smoke", *given], message, tmp_path, capsys)
 
 
 def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():

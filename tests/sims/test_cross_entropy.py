@@ -1,8 +1,5 @@
 """The command on losses: verdicts and what overturns them, files, refusals."""
 
-import contextlib
-import io
-
 import pytest
 import xarray as xr
 
@@ -10,21 +7,13 @@ from figures import cross_entropy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.batches import cross_entropies as claims
 from sims.cross_entropy.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """What a small run has written, and what it has printed."""
-    path = tmp_path_factory.mktemp("loss") / "run.nc"
+def finished(tmp_path_factory):
     sizes = ["--depths", "1", "2", "4", "--width", "96", "--channels", "32", "--draws", "256", "--workers", "1"]
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        return finished_run(simulation, [*sizes], path), printed.getvalue()
-
-
-@pytest.fixture
-def finished(run):
-    return run[0]
+    return finished_run(simulation, sizes, tmp_path_factory.mktemp("loss") / "run.nc")
 
 
 def test_verdicts(finished):
@@ -67,22 +56,3 @@ def test_figure_shows_the_numbers(finished):
     _, ratios, errors = figure.draw(finished).axes
     assert ratios.lines[-1].get_ydata()[0] == pytest.approx(1 / 3)
     assert errors.lines[-1].get_ydata()[0] == pytest.approx(0.9)
-
-
-def test_printed_report(run):
-    for words in ("|p - y|^2", "Cross-entropy over squared loss", "Law", "Verdicts", "run.png"):
-        assert words in run[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--depths", "4"], "a slope needs two or more"),
-        (["--depths", "0", "4"], "--depths is 0"),
-        (["--classes", "1"], "--classes is 1"),
-        (["--width", "0"], "width is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -1,20 +1,15 @@
 """The command on identities: verdicts, figure, refusals."""
 
-import numpy as np
 import pytest
 
-from figures import identities as figure
+from meanfield.verification.catalogue import CLAIMS
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.identities import label_average
-from sims.claims.catalogue import CLAIMS
-from sims.identities.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("identities") / "run.nc"
-    return finished_run(simulation, ["--depth", "3", "--width", "4"], path)
+def finished(smoke_run):
+    return smoke_run("identities")
 
 
 def test_verdicts(finished):
@@ -31,23 +26,3 @@ def test_verdicts(finished):
 
 def test_the_printed_constant_is_refuted(finished):
     assert label_average.judge_prefactor(finished).verdict is Verdict.REFUTED
-
-
-def test_figure_shows_the_numbers(finished):
-    labels, _, norms, *_ = figure.draw(finished).axes
-    np.testing.assert_allclose(labels.lines[0].get_ydata(), finished["split"])
-    np.testing.assert_allclose(norms.lines[0].get_ydata(), np.sort(finished["norm_ratio"]))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--outputs", "13"], "--outputs is 13; all 2^M labels"),
-        (["--width", "0"], "width is 0"),
-        (["--seed", "-1"], "--seed is -1"),
-        (["--width", "20000"], "1,600,060,000 weights, each of which is moved alone"),
-        (["--depth", "1000000000"], "depth is 1000000000; it must be at most 1,000,000"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, arguments, message, tmp_path, capsys)

@@ -19,7 +19,7 @@ from sims.common.data.training_data import training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import measure, report
 from sims.learning_rate_search.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
 SMALL = ["--depths", "2", "4", "--channels", "4", "--width", "16", "--draws", "2", "--samples", "64", "--workers", "1"]
@@ -239,23 +239,6 @@ def test_report_and_figure(finished):
     curves = panels[3].lines
     assert len(curves) == 2
     np.testing.assert_array_less(0, curves[0].get_ydata())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--families", "lstm"], "lstm"),
-        (["--depths", "4"], "a slope needs two"),
-        (["--depths", "2", "3", "--families", "transformer pre"], "even depths"),
-        (["--samples", "5000"], "1797"),
-        (["--samples", "8"], "batch_size is 16"),
-        (["--grid", "2"], "grid is 2"),
-        (["--optimizer", "newton"], "newton"),
-        (["--data", "nowhere.npz"], "nowhere.npz"),
-    ],
-)
-def test_refusals(arguments, message, tmp_path, capsys):
-    assert_refused(simulation, [*SMALL, "--families", "mlp", *arguments], message, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(

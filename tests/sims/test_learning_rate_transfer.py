@@ -17,7 +17,7 @@ from sims.learning_rate_transfer import claims
 from sims.learning_rate_transfer.ladders import RULES, Ladder
 from sims.learning_rate_transfer.study import STUDY as simulation
 from sims.learning_rate_transfer.study import _carried, planned
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
 SIZES = ["--families", "mlp", "--depths", "1", "2", "4", "--draws", "2"]
@@ -273,22 +273,3 @@ def test_a_missing_package_is_told_before_a_run_of_claims(monkeypatch):
     monkeypatch.setattr(labelled, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="install it with"):
         simulation.require_installed()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--families", "cnn", "vgg"], "'residual cnn init'"),
-        (["--depths", "3"], "carrying a rate needs two or more"),
-        (["--depths", "0", "3"], "--depths is 0"),
-        (["--segment", "2"], "--segment is 2"),
-        (["--tuning-seeds", "1"], "--tuning-seeds is 1"),
-        (["--optimizer", "adam"], "'adamw'"),
-        (["--spacing", "0.3"], "0.25"),
-        (["--batch-size", "5000"], "batch_size is 5000"),
-        (["--data", "cifar"], "neither a source"),
-        (["--epochs", "0"], "epochs is 0"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from figures import looped_energy as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_growth as claims
-from sims.looped_energy.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, without_figure
 
 # By what the cross term is followed along.
 CROSS = {
@@ -104,34 +101,3 @@ def test_a_cross_term_beyond_its_bound_is_seen(finished, along, power):
     share = finished[f"{along}_spread_stderr"] / finished[f"{along}_spread"]
     made = finished.assign({f"{along}_spread": sizes**power, f"{along}_spread_stderr": share * sizes**power})
     assert CROSS[along](made).verdict is Verdict.REFUTED
-
-
-def test_figure_shows_the_numbers(finished):
-    axes = figure.draw(finished).axes
-    for panel, (model, scaling) in {0: ("deep", "none"), 2: ("deep", "linear"), 6: ("looped", "linear")}.items():
-        _, points = axes[panel].lines[:2]
-        np.testing.assert_allclose(points.get_ydata(), finished["log_energy"].sel(model=model, scaling=scaling))
-
-
-def test_printed_report(tmp_path, capsys):
-    arguments = ["--loops", "1", "2", "4", "--width", "32", "--draws", "4", "--far", "8", "--workers", "1"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("Looped: one matrix", "Deep: a matrix", "far up", "Correlation of increments", "Verdicts", "run.png"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "4", "8"], "a growth law needs three or more"),
-        (["--loops", "0", "1", "2"], "--loops is 0"),
-        (["--far", "3"], "--far is 3"),
-        (["--width", "0"], "width is 0"),
-        (["--weight-variance", "-1"], "weight_variance is -1"),
-        (["--activation", "step"], "activation is 'step'"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -8,7 +8,7 @@ from figures import looped_rates as figure
 from meanfield.verification import Verdict, loop_rates
 from sims.looped_rates import measure, report
 from sims.looped_rates.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 SMALL = ["--loops", "1", "2", "--width", "8", "--tokens", "4", "--steps", "6", "--batch-size", "4"]
 SMALL += ["--tuning-seeds", "2", "--draws", "3", "--spacing", "0.5", "--workers", "1"]
@@ -108,19 +108,3 @@ def test_report_and_figure(finished):
     stars = [line for line in panels[1].lines if line.get_marker() == "*"]
     rates = 10 ** finished["tuned_rate_log10"].sel(scaling="linear").values
     np.testing.assert_allclose(np.ravel([star.get_xdata() for star in stars]), rates)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "2"], "a slope needs two or more"),
-        (["--steps", "0"], "--steps is 0"),
-        (["--heads", "3"], "heads must divide the width"),
-        (["--spacing", "0.3"], "0.25"),
-        (["--optimizer", "adam"], "'adamw'"),
-        (["--draws", "1"], "draws"),
-        (["--tuning-seeds", "1"], "--tuning-seeds is 1"),
-    ],
-)
-def test_refusals(arguments, message, tmp_path, capsys):
-    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)

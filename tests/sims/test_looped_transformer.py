@@ -5,13 +5,12 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from figures import looped_transformer as figure
 from meanfield.verification.wang_2026 import looped_transformers as claims
 from sims.common.tables import drawn
 from sims.looped_transformer import measure
 from sims.looped_transformer.__main__ import COMMAND as simulation
 from sims.looped_transformer.report import text
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +27,6 @@ def test_the_split_adds_up(finished):
 
 def test_every_judge_finds(finished):
     assert len(claims.findings(finished)) == len(claims.JUDGES)
-
-
-def test_figure_shows_the_numbers(finished):
-    axes = figure.draw(finished).axes
-    for panel, (model, scaling) in {0: ("deep", "none"), 6: ("looped", "linear")}.items():
-        shown = [line.get_ydata() for line in axes[panel].lines if len(line.get_ydata()) == finished.sizes["loops"]]
-        expected = finished["residual_energy"].sel(model=model, scaling=scaling).transpose("update", "loops").values
-        assert all(any(np.array_equal(values, curve) for values in shown) for curve in expected)
 
 
 def test_report_prints_the_numbers_of_the_dataset(finished):
@@ -90,19 +81,3 @@ def test_deepnorm_keeps_energies_and_moves_streams(finished):
     change = finished["deepnorm_stream_change"]
     assert (change.sel(update=0) == 0).all()
     assert (change.sel(update=[1, 2]) > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "4", "8"], "a growth law needs three or more"),
-        (["--loops", "0", "1", "2"], "--loops is 0"),
-        (["--width", "6"], "heads is 4 at width 6"),
-        (["--vocabulary", "0"], "--vocabulary is 0"),
-        (["--rate", "-1"], "rate is -1"),
-        (["--steps", "0"], "steps is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

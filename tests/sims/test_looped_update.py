@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import looped_update as figure
 from meanfield.verification.series import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.wang_2026 import loop_updates as claims
 from sims.looped_update import measure
 from sims.looped_update.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -68,33 +67,6 @@ def test_changes_alike_at_every_width_are_not_refuted(finished):
     for name in names:
         flat[name].loc[{"update": "aligned"}] = finished[name].sel(update="isotropic").values
     assert claims.judge_width(finished.assign(flat)).verdict is Verdict.CONFIRMED
-
-
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    theory = np.exp(finished["log_update_energy_mean_field"].sel(alpha=0.5).values)
-    np.testing.assert_allclose(first.lines[0].get_ydata(), theory / theory[0])
-
-
-def test_printed_report(tmp_path, capsys):
-    arguments = ["--loops", "2", "4", "--width", "16", "--draws", "4", "--workers", "1"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("isotropic", "aligned", "Slopes of", "By width", "Verdicts", "run.png"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--loops", "8"], "a slope needs two or more"),
-        (["--loops", "0", "8"], "--loops is 0"),
-        (["--width", "0"], "width is 0"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_every_number_stands_at_the_loops_and_width_it_was_drawn_at():

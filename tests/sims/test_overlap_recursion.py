@@ -3,18 +3,15 @@
 import numpy as np
 import pytest
 
-from figures import overlap_recursion as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.plain_nets import overlap_conservation as claims
 from sims.overlap_recursion.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import without_figure
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("overlaps") / "run.nc"
-    arguments = ["--depth", "5", "--width", "32", "--draws", "8192", "--workers", "1"]
-    return finished_run(simulation, arguments, path)
+def finished(smoke_run):
+    return smoke_run("overlap_recursion")
 
 
 def test_verdicts(finished):
@@ -62,29 +59,9 @@ def test_no_bound_survives_a_rise_in_proportion_to_depth(finished, square, verdi
     assert claims.judge_uniform_bound(finished.sel(layer=[1, 2])).verdict is Verdict.INCONCLUSIVE
 
 
-def test_figure_shows_the_numbers(finished):
-    _, squares = figure.draw(finished).axes
-    np.testing.assert_array_equal(squares.lines[0].get_ydata(), finished["squared_overlap_exact"][0].values)
-
-
 def test_printed_report(tmp_path, capsys):
     arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--pair", "1,1:2,3", "--pair", "2,1:2,2"]
     assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("1,1:2,3", "2,1:2,2", "mean T^2", "Layers 1 .. 2", "C = 128", "Verdicts", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--pair", "1,1:9,1"], "outside the net: it has layers 1 .. 5"),
-        (["--pair", "1:2"], "does not read as LAYER,UNIT:LAYER,UNIT"),
-        (["--pair", "1,1:5,1"], "begins at the top layer"),
-        (["--fixed", "5"], "allowed: 2 .. 4"),
-        (["--activation", "gelu"], "'relu', 'linear'"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -32,6 +32,38 @@ def printed(smoke, smoke_runs):
     return reports
 
 
+# Run -> words that its report must have.
+WORDS = {
+    "activation_drift": ("gelu, energy", "with 1/n", "CNN 3 .. 30", "by the gain", "Zhang et al. 2026, table 3"),
+    "batch_size": ("ConvNet, rho 0.5, labels teacher", "with Cov/B", "muP head", "Law"),
+    "cnn_finite_channels": ("L/C", "one site", "C = 256", "3x3 on 4x4", "ratio"),
+    "cnn_padding": ("ln lambda", "growth ends", "Lemma 3", "on a torus", "eta* of B, zero / circular"),
+    "coordinate_check-tables-one-optimizers-muon-activation-relu": ("in depth, step 2", "by output weights", "relu"),
+    "coordinate_check-tables-many-optimizers-sso-steps-5": ("sso: slopes", "|Delta f| by output weights"),
+    "cross_entropy": ("|p - y|^2", "Cross-entropy over squared loss", "Law"),
+    "looped_energy": ("Looped: one matrix", "Deep: a matrix", "far up", "Correlation of increments"),
+    "looped_update": ("isotropic", "aligned", "Slopes of", "By width"),
+    "residual_depth": ("relu k=2 init", "falls as 2^-K", "m = 50, K = 50", "The ResNet of Zhang et al. 2026"),
+    "spectral_condition-block-depth-3-optimizers-adamw-lion-sophia-muon-muon_kimi-shampoo-soap-sso": (
+        "a_l |W^(3)| |W^(2)| |W^(1)|",
+        "a_l |dW^(3)| |dW^(2)| |dW^(1)|",
+        "shampoo",
+        "F.2",
+    ),
+}
+
+
+@pytest.mark.parametrize("run", WORDS)
+def test_reports_have_their_words(printed, run):
+    said = " ".join(printed[run].split())
+    assert [words for words in (*WORDS[run], "Verdicts") if words not in said] == []
+
+
+def test_commands_say_where_their_figures_are(smoke):
+    for path in smoke.glob("*.txt"):
+        assert f"{path.stem}.png" in path.read_text()
+
+
 def _report(output):
     """What stands between the notice that a run is read and the places of its files."""
     return output[output.index("Question: ") :].partition("\n\ndataset  ")[0]

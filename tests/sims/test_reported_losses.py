@@ -16,8 +16,6 @@ from meanfield.verification.zheng_2026.printed_losses.loss_tables import (
     printed_tables,
 )
 from sims.reported_losses import report
-from sims.reported_losses.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +152,6 @@ def test_the_report_prints_the_numbers_and_the_figure_shows_them(tables):
     title = str(tables["setting"].values[0])
     assert panel.get_title() == title
     np.testing.assert_allclose(panel.lines[0].get_ydata(), tables["optimum"].sel(table=15).values[:6])
-
-
-def test_bad_tables_get_one_line(tmp_path, capsys):
-    assert_refused(simulation, ["--tables", "14"], "--tables is 14", tmp_path, capsys)
 
 
 def test_moves_up_and_down_do_not_cancel(tables):

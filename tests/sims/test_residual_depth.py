@@ -1,20 +1,15 @@
 """The command on residual nets: slopes, verdicts, files, refusals."""
 
-import numpy as np
 import pytest
 
-from figures import residual_depth as figure
 from meanfield.verification.verdicts import Verdict
 from sims import residual_depth as claims
 from sims.residual_depth import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("residual") / "run.nc"
-    arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--far", "400"]
-    return finished_run(simulation, arguments, path)
+def finished(smoke_run):
+    return smoke_run("residual_depth")
 
 
 def test_verdicts(finished):
@@ -27,11 +22,12 @@ def test_verdicts(finished):
     assert len(claims.JUDGES.findings(finished)) == len(claims.JUDGES)
 
 
-def test_far_slopes_are_the_law(finished):
-    far = finished["label_learning_rate_scale_far_slope"].sel(scaling=list(claims.SCALED))
-    for at in (far.sel(activation=a, block_depth=k) for a in far.activation.values for k in far.block_depth.values):
-        law = [claims.residual_exponent(scaling, int(at.block_depth)) for scaling in claims.SCALED]
-        np.testing.assert_allclose(at, law, atol=0.02)
+def test_far_slopes_are_the_law():
+    """Further up than in the run that all tests share."""
+    plan = simulation.checked(simulation.parse(["--preset", "smoke"]))
+    for net in (net for net in plan["nets"] if net.scaling in claims.SCALED):
+        slope = claims._local_slope(net, "label_learning_rate_scale", 400)
+        assert slope == pytest.approx(claims.residual_exponent(net.scaling, net.block_depth), abs=0.02)
 
 
 def test_slopes_of_another_scaling_are_refuted(finished):
@@ -51,39 +47,3 @@ def test_a_true_minus_three_halves_is_not_refuted(finished):
     drawn.loc[{"activation": "relu", "block_depth": 1, "scaling": "init"}] = right.values
     finding = claims.judge_exponent(finished.assign(label_learning_rate_scale=drawn), "init", 1, -1.5, "")
     assert finding.verdict is not Verdict.REFUTED
-
-
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    at = finished.sel(activation="relu", block_depth=1, scaling="init")
-    theory = np.exp(at["log_label_learning_rate_scale_theory"].values)
-    np.testing.assert_allclose(first.lines[0].get_ydata(), theory / theory[0])
-
-
-def test_printed_report(tmp_path, capsys):
-    arguments = ["--blocks", "2", "4", "--width", "160", "--draws", "4", "--far", "40", "--workers", "1"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in (
-        "relu k=2 init",
-        "falls as 2^-K",
-        "m = 50, K = 50",
-        "The ResNet of Zhang et al. 2026",
-        "Verdicts",
-        "run.png",
-    ):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--blocks", "8"], "a slope needs two or more"),
-        (["--blocks", "0", "8"], "--blocks is 0"),
-        (["--width", "0"], "width is 0"),
-        (["--far", "3"], "--far is 3"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import spectral_condition as figure
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zheng_2026 import norm_products
 from meanfield.verification.zheng_2026 import spectral_products as claims
 from sims.spectral_condition.__main__ import COMMAND as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -78,32 +77,6 @@ def test_gaussian_norms_are_those_of_drawn_matrices():
         scale = np.sqrt(shape[1] / shape[0])
         assert norm_products.gaussian_norm(*shape) == pytest.approx(scale * np.mean(drawn), rel=0.01)
     assert norm_products.limit_norm(64, 16) == pytest.approx(np.sqrt(16 / 64) * 8)
-
-
-def test_figure_shows_the_numbers(finished):
-    axes = figure.draw(finished).axes[0]
-    values = finished["weight_product_by_width"].isel(weight_product_name=0).mean("draw")
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), values / values[0])
-
-
-def test_printed_report(tmp_path, capsys):
-    sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
-    arguments = ["--optimizers", "all", *sizes, "--draws", "2", "--workers", "1", "--block-depth", "3"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
-    printed = capsys.readouterr().out
-    for words in ("a_l |W^(3)| |W^(2)| |W^(1)|", "a_l |dW^(3)| |dW^(2)| |dW^(1)|", "shampoo", "F.2", "Verdicts"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "8"], "a slope with its correction needs three or more"),
-        (["--rate", "1e300"], "leaves the range of floats"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)
 
 
 def test_biases_meet_their_condition(tmp_path, capsys):

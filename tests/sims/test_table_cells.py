@@ -11,7 +11,7 @@ from meanfield.verification.zheng_2026 import takeaways
 from sims.table_cells.__main__ import COMMAND as simulation
 from sims.table_cells.report import text
 from tests.sims.claim_controls.zheng_2026 import WRONG_LION, gradients_stay, off_table
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "16", "24", "96", "128", "--depths", "4", "6", "24", "32", "--width", "16", "--depth", "1"]
 
@@ -153,7 +153,3 @@ def test_optimizers_that_were_not_run_are_refused(of_biases):
     finding = claims.judge_cells(of_biases, ("muon",))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "and not muon; run all" in finding.evidence
-
-
-def test_bad_input_gets_one_line(tmp_path, capsys):
-    assert_refused(simulation, ["--preset", "smoke", "--samples", "0"], "--samples is 0", tmp_path, capsys)

@@ -131,13 +131,6 @@ def test_hyperparameters_are_those_that_the_paper_prints():
         np.testing.assert_allclose([rates[role][name] for name in names], values)
 
 
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    ratios = finished["weight_travel_ratio_by_width"].sel(place=claims.LAST).mean("draw")
-    np.testing.assert_allclose(first.lines[0].get_ydata(), ratios.isel(step=0))
-    np.testing.assert_allclose(first.containers[0].lines[0].get_ydata(), ratios.isel(step=-1))
-
-
 def test_batches_hold_as_many_of_either_class():
     inputs, labels = two_classes("digits", None, None, (3, 8), 6, 0)
     assert inputs.shape == (64, 12)
@@ -158,37 +151,15 @@ def test_digits_from_a_file_are_the_digits(tmp_path):
             two_classes(f"{path}::images", f"{path}::{labels}", (8, 8), (3, 8), 4, 0)
 
 
-def test_printed_report(finished):
-    printed = report.text(finished)
-    for words in ("classes 3 8 of digits", "Binary cross-entropy", "Slopes in batch size", "(G.3)", "step 3"):
-        assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "64", "128"], "a slope with its correction needs three or more"),
-        (["--depths", "0", "2", "4"], "--depths is 0"),
-        (["--batches", "4", "7", "8"], "7 images"),
-        (["--batch", "400"], "200 are asked for"),
-        (["--steps", "0"], "--steps is 0"),
-        (["--rate", "-1"], "positive"),
-        (["--rate", "1e200"], "floats"),
-        (["--classes", "3", "3"], "that differ"),
-        (["--classes", "3", "11"], "class 11 has 0 images"),
-        (["--optimizer", "adam"], "--optimizer"),
-        (["--input", "faces", "--labels", "none.npy", "--grid", "8", "8"], "'faces' is neither"),
-        (["--input", __file__], "--labels FILE"),
-        (["--draws", "1"], "one draw"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", "--workers", "1", *arguments], message, tmp_path, capsys)
-
-
 def test_without_scikit_learn_one_line_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     assert_refused(simulation, SMALL, 'pip install -e ".[data]"', tmp_path, capsys)
     assert claims_command.main(["--preset", "smoke", "--only", "S1,S7a", "--out", str(tmp_path)]) == 2
     assert "[data]" in capsys.readouterr().err
     assert not list(tmp_path.iterdir()), "S1 ran before S7a was refused"
+
+
+def test_printed_report(finished):
+    printed = report.text(finished)
+    for words in ("classes 3 8 of digits", "Binary cross-entropy", "Slopes in batch size", "(G.3)", "step 3"):
+        assert words in printed

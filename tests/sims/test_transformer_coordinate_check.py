@@ -13,7 +13,7 @@ from sims.transformer_coordinate_check import nets
 from sims.transformer_coordinate_check.__main__ import COMMAND as simulation
 from sims.transformer_coordinate_check.measure import WINDOWS
 from sims.transformer_coordinate_check.report import text
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 SMALL = ["--preset", "smoke", "--widths", "16", "32", "48", "--depths", "1", "2", "3", "--tokens", "4"]
 SMALL += ["--samples", "2", "--draws", "2", "--steps", "2", "--workers", "1", "--optimizers", "adamw"]
@@ -120,21 +120,3 @@ def test_report_and_figure(finished):
     assert not lines[2]
     drawn = figure.draw(finished).axes
     assert [axes.get_title() for axes in drawn] == ["LayerNorm"] * 2 + ["no normalisation"] * 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--widths", "0", "32", "64"], "--widths"),
-        (["--widths", "16", "32", "40"], "width 40 is no multiple of 16"),
-        (["--widths", "16", "32"], "three or more"),
-        (["--depths", "2", "4", "1000000"], "depth is 1000000"),
-        (["--normalisations", "batch"], "'layer'"),
-        (["--optimizers", "adam"], "'adamw'"),
-        (["--tables", "two"], "'many'"),
-        (["--tokens", "0"], "--tokens is 0"),
-        (["--steps", "0"], "--steps is 0"),
-    ],
-)
-def test_refusals(arguments, message, tmp_path, capsys):
-    assert_refused(simulation, [*SMALL, *arguments], message, tmp_path, capsys)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from figures import transformer_depth as figure
 from meanfield.execution import Workers
 from meanfield.verification.verdicts import Verdict
 from meanfield.verification.zhang_2026.transformers import depth_exponents as claims
@@ -11,7 +10,6 @@ from meanfield.verification.zhang_2026.transformers import tangent_propagation a
 from sims.transformer_depth import measure
 from sims.transformer_depth.__main__ import COMMAND as simulation
 from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
-from tests.sims.commands import assert_refused
 
 # Relative errors of scales that are made up here.
 ERROR = 0.003
@@ -107,14 +105,6 @@ def test_pre_norm_slope_is_that_of_its_law():
     assert claims.pre_norm_slope(1e6) == pytest.approx(np.diff(np.log(law))[0] / np.log(2), rel=1e-12)
 
 
-def test_figure_shows_the_numbers(finished):
-    post, _, slopes, *_ = figure.draw(finished).axes
-    at = claims.net_of(finished, "post", "inverse")
-    expected = np.exp(at[f"log_{claims.LABEL_SCALE}_mean_field"].values) / float(at[claims.LABEL_SCALE][0])
-    np.testing.assert_allclose(post.lines[0].get_ydata(), expected)
-    np.testing.assert_allclose(slopes.lines[0].get_ydata(), at[claims.LOCAL].values)
-
-
 def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
     arguments = ["--input", "photo", "--blocks", "1", "4", "8", "--width", "64", "--tokens", "4", "--draws", "2"]
     arguments += ["--outputs", "4", "--far", "1000", "--workers", "1", "--out", str(tmp_path / "run.nc")]
@@ -122,23 +112,3 @@ def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("Given inputs have no mean field", "post-norm none inverse_sqrt", "Where the proof", "run.png"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--blocks", "2", "4"], "a slope needs three or more"),
-        (["--blocks", "1", "2", "3"], "--blocks reach 3; tangents are followed from layer 8"),
-        (["--blocks", "4", "8", "16"], "--width 64 is 8 times as large as 1 of the depths 8, 16, 32"),
-        (["--blocks", "0", "2", "4"], "--blocks is 0"),
-        (["--width", "72"], "--width 72 is no multiple of 16"),
-        (["--tokens", "1"], "single token"),
-        (["--tokens", "0"], "tokens is 0"),
-        (["--far", "10"], "--far is 10"),
-        (["--draws", "1"], "one draw"),
-        (["--input", "photo", "--patch", "0"], "--patch is 0"),
-        (["--input", "nothing.npy"], "neither a source of inputs"),
-    ],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import update_orders as figure
 from meanfield.verification.verdicts import Verdict
 from sims import update_orders as claims
 from sims.update_orders import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
 
@@ -73,12 +72,6 @@ def test_optimizers_without_momentum_are_few(tmp_path):
             np.testing.assert_allclose(orders.sel(optimizer=other), orders.sel(optimizer=first), rtol=1e-6, atol=1e-12)
 
 
-def test_figure_shows_the_numbers(finished):
-    first = figure.draw(finished).axes[0]
-    values = finished["order_norm_by_width"].sel(optimizer="muon", table="many", step=1, order=0)
-    np.testing.assert_allclose(first.lines[0].get_ydata(), np.sqrt((values**2).mean("draw")))
-
-
 def test_blocks_of_one_matrix_have_no_second_order(tmp_path, capsys):
     sizes = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--width", "16", "--depth", "2"]
     arguments = ["--optimizers", "adamw", *sizes, "--block-depth", "1", "--draws", "2", "--steps", "2"]
@@ -107,11 +100,3 @@ def test_an_optimizer_given_twice_is_one(tmp_path):
     sizes = ["--widths", "8", "16", "32", "--depths", "1", "2", "4", "--width", "8", "--depth", "1"]
     arguments = ["--optimizers", "muon", "muon", *sizes, "--draws", "4", "--steps", "2", "--workers", "1"]
     assert finished_run(simulation, arguments, tmp_path / "run.nc")["optimizer"].values.tolist() == ["muon"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--steps", "1"], "one step is split in any case"), (["--rate", "1e300"], "leaves the range of floats")],
-)
-def test_bad_input_gets_one_line(tmp_path, capsys, arguments, message):
-    assert_refused(simulation, ["--preset", "smoke", *arguments], message, tmp_path, capsys)

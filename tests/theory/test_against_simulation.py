@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.maps import weighted
 from meanfield.simulation.measures.controls import controls_refusal
 from meanfield.verification.zhang_2026.plain_nets.finite_width import finite_width_allowance
+from tests.draws import SINGLE, drop_an_offset
 from tests.statistics import consistent, excess
 
 DRAWS = 2048
@@ -19,8 +19,8 @@ DRAWS_OF_CONTROLS = 512
 SHARE_OF_DRAWS = 0.5
 
 
-def _measure(net, inputs=None, seed=1, draws=DRAWS):
-    return mf.simulate(net, draws=draws, seed=seed, inputs=inputs)
+def _measure(net, inputs=None, seed=1, draws=DRAWS, **options):
+    return mf.simulate(net, draws=draws, seed=seed, inputs=inputs, **options)
 
 
 def _measure_sharply(net, draws=DRAWS, seed=1):
@@ -91,7 +91,7 @@ def test_given_images(padding, activation):
     ramp = np.linspace(-1, 1, 10)
     images = np.stack([ramp, np.cos(3 * ramp)])[:, None]
     predicted = mf.predict(net, level="mean_field", inputs=images)
-    assert _agrees(_measure(net, images), predicted, net, "label_term", images)
+    assert _agrees(_measure(net, images, **SINGLE), predicted, net, "label_term", images)
 
 
 def test_the_bias_is_of_order_one_over_width_and_shrinks():
@@ -147,7 +147,7 @@ def test_a_weight_variance_off_by_five_percent_is_seen():
     options = {"depth": 4, "channels": 256, "grid": (4,), "kernel": (3,), "readout": "convolution"}
     net, wrong = mf.ConvNet(**options), _Miscalibrated(**options)
     predicted = mf.predict(net, level="mean_field")
-    right, off = (mf.simulate(n, draws=512, seed=3) for n in (net, wrong))
+    right, off = (mf.simulate(n, draws=512, seed=3, **SINGLE) for n in (net, wrong))
     allowance = finite_width_allowance(net) * predicted.label_term.values
 
     def agrees(measured):
@@ -171,16 +171,8 @@ def test_another_input_law_is_seen(monkeypatch):
 @pytest.mark.usefixtures("no_overlap_energies")
 def test_a_dropped_kernel_offset_is_seen(monkeypatch):
     net = mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution")
-    for name in ("neighbours", "reversed_neighbours"):
-        whole = getattr(weighted, name)
-
-        def dropped(*lattice, whole=whole):
-            table = whole(*lattice).copy()
-            table[0] = -1
-            return table
-
-        monkeypatch.setattr(weighted, name, dropped)
-    measured = _measure(net, draws=DRAWS_OF_CONTROLS)
+    drop_an_offset(monkeypatch)
+    measured = _measure(net, draws=DRAWS_OF_CONTROLS, **SINGLE)
     assert not _agrees(measured, mf.predict(net, level="mean_field"), net, "label_term")
 
 
@@ -189,7 +181,7 @@ def test_swapped_padding_is_seen():
     options = {"depth": 5, "channels": 32, "grid": (4,), "kernel": (3,), "readout": "convolution"}
     circular, zero = (mf.ConvNet(padding=padding, **options) for padding in ("circular", "zero"))
     for net, other in ((circular, zero), (zero, circular)):
-        measured = _measure(net, draws=DRAWS_OF_CONTROLS)
+        measured = _measure(net, draws=DRAWS_OF_CONTROLS, **SINGLE)
         assert not _agrees(measured, mf.predict(other, level="mean_field"), net, "label_term")
 
 
@@ -207,7 +199,7 @@ def test_the_cubic_exponent():
     from meanfield.verification.zhang_2026.plain_nets.growth.exponents import exponent_of, growth_exponent
 
     net = mf.ConvNet(depth=8, channels=96, grid=(6,), kernel=(3,), readout="convolution")
-    measured = mf.simulate(net, draws=DRAWS, seed=4)
+    measured = mf.simulate(net, draws=DRAWS, seed=4, **SINGLE)
     slope = growth_exponent(measured, "label_term")
     excess_growth = np.log1p(finite_width_allowance(net))
     allowance = (excess_growth[7] - excess_growth[3]) / np.log(2)

@@ -16,6 +16,7 @@ from meanfield.theory.first_order_alike_sites import first_order
 from meanfield.theory.first_order_every_pair import first_order_of_pairs
 from meanfield.theory.mean_field.fluctuations import gram_excess
 from meanfield.theory.mean_field.layers import white_input
+from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.finite_channels import drawn
 
@@ -127,7 +128,7 @@ def test_relu_label_terms_at_few_layers_over_channels(options, channels):
     """At L/C = 1/16, 1/8 and 1/5 by draws that are adjusted by known means; half of a correction is refuted."""
     draws = 1500
     net = _net(**{"depth": 4, "channels": channels, "outputs": 8} | options)
-    measured = mf.simulate(net, draws=draws, seed=4, controls=True)
+    measured = mf.simulate(net, draws=draws, seed=4, controls=True, **SINGLE)
     leading = mf.predict(net, level="mean_field")["label_term"].values
     mean, stderr = (measured[f"adjusted_label_term{end}"].values / leading for end in ("", "_stderr"))
     factor = finite_channel_factor(net)
@@ -183,7 +184,7 @@ UNLIKE = {
 @pytest.mark.usefixtures("no_overlap_energies")
 @pytest.mark.parametrize(("net", "inputs"), UNLIKE.values(), ids=UNLIKE.keys())
 def test_draws_of_points_that_differ(net, inputs):
-    measured = mf.simulate(net, draws=DRAWS, seed=2, inputs=inputs)
+    measured = mf.simulate(net, draws=DRAWS, seed=2, inputs=inputs, **SINGLE)
     leading = mf.predict(net, level="mean_field", inputs=inputs)["label_term"].values
     mean, stderr = measured["label_term"].values, measured["label_term_stderr"].values
     assert consistent(mean - finite_channel_factor(net, inputs) * leading, stderr, DRAWS)

@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.theory import finite_channel_factor, mean_field_profiles
 from meanfield.theory.finite_channels import exact_terms_of_pairs, exact_terms_of_waves
+from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.finite_channels import drawn
 
@@ -71,7 +72,7 @@ DRAWN = {
 @pytest.mark.parametrize(("net", "inputs", "draws"), DRAWN.values(), ids=DRAWN.keys())
 def test_draws(net, inputs, draws):
     """At L/C = 1/4 and more; leading order is refused."""
-    measured = mf.simulate(net, draws=draws, seed=5, inputs=inputs)
+    measured = mf.simulate(net, draws=draws, seed=5, inputs=inputs, **SINGLE)
     leading = mf.predict(net, level="mean_field", inputs=inputs)["label_term"].values
     mean, stderr = measured["label_term"].values, measured["label_term_stderr"].values
     assert consistent(mean - finite_channel_factor(net, inputs) * leading, stderr, draws)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.maps import weighted
-from tests.draws import terms_alone
+from tests.draws import drop_an_offset, terms_alone
 from tests.statistics import consistent
 
 DRAWS, FEW = 3072, 512
@@ -80,14 +79,6 @@ def test_profiles_that_do_not_exist_are_refused():
 
 def test_a_dropped_offset_is_seen(monkeypatch):
     """Negative control: draws that never look left have a lopsided profile."""
-    for name in ("neighbours", "reversed_neighbours"):
-        whole = getattr(weighted, name)
-
-        def dropped(*lattice, whole=whole):
-            table = whole(*lattice).copy()
-            table[0] = -1
-            return table
-
-        monkeypatch.setattr(weighted, name, dropped)
+    drop_an_offset(monkeypatch)
     ratio, error = _ratio(NET, NET, FEW)
     assert not consistent(ratio - 1, error, FEW, allowance=0.3)

@@ -6,9 +6,9 @@ import pytest
 import meanfield as mf
 from meanfield.nets.residual import SCALINGS
 from meanfield.theory.mean_field import layers
-from meanfield.theory.mean_field import layers as streams
 from meanfield.theory.mean_field.layers import white_input, white_product
 from meanfield.theory.two_points import SitePairs
+from tests.draws import SINGLE
 from tests.statistics import consistent
 
 
@@ -90,7 +90,7 @@ def test_displacements_say_what_all_pairs_say(net, activation):
     variance = white_input(net)[1][0, 0]
     covariance = variance * np.eye(net.inputs * net.sites).reshape((net.inputs, net.sites) * 2)
     full = net.sigma.product(*pairs.variances(covariance), covariance)
-    few = streams.stream_terms(net, *white_product(net))
+    few = layers.stream_terms(net, *white_product(net))
     many = _with_full_input(net, pairs, full, covariance)
     for short, full_terms in zip(few, many, strict=True):
         for name in ("overlap", "label"):
@@ -101,9 +101,8 @@ def test_displacements_say_what_all_pairs_say(net, activation):
 
 def _with_full_input(net, pairs, product, covariance):
     with pytest.MonkeyPatch.context() as patch:
-        for module in (layers, streams):
-            patch.setattr(module, "white_input", lambda _: (pairs, covariance))
-        return list(streams.stream_terms(net, pairs, product))
+        patch.setattr(layers, "white_input", lambda _: (pairs, covariance))
+        return list(layers.stream_terms(net, pairs, product))
 
 
 CONV = {"depth": 4, "block_depth": 2, "scaling": "none", "grid": (5,), "readout": "convolution"}
@@ -122,7 +121,7 @@ def _extrapolated(build, width, draws, expected=None):
     ratios, errors = [], []
     for n in (width, 2 * width):
         net = build(n)
-        measured = mf.simulate(net, draws=draws, seed=n, weights="lazy")
+        measured = mf.simulate(net, draws=draws, seed=n, weights="lazy", **SINGLE)
         theory = mf.predict(net, level="mean_field").label_term if expected is None else expected(net)
         ratios.append(float(measured.label_term[-1] / theory[-1]))
         errors.append(float(measured.label_term_stderr[-1] / theory[-1]))

@@ -98,7 +98,7 @@ def test_copies_of_an_image_are_samples_with_labels_of_their_own():
 
 NETS = {
     "1d": mf.ConvNet(depth=4, channels=128, grid=(6,), kernel=(3,), outputs=4),
-    "2d, three samples": mf.ConvNet(depth=4, channels=96, grid=(4, 3), kernel=(2, 3), inputs=3),
+    "2d, three samples": mf.ConvNet(depth=4, channels=96, grid=(3, 2), kernel=(2, 2), inputs=3),
     "1d zero, two samples": mf.ConvNet(depth=4, channels=96, grid=(5,), kernel=(2,), padding="zero", inputs=2),
     "2d zero": mf.ConvNet(depth=3, channels=96, grid=(3, 3), kernel=(3, 3), padding="zero", head="fan_in"),
     "linear": mf.ConvNet(depth=4, channels=96, grid=(5,), kernel=(3,), activation="linear", head="mup"),
@@ -164,7 +164,7 @@ def test_given_images():
     net = mf.ConvNet(depth=4, channels=96, grid=(10,), input_channels=1, inputs=2)
     ramp = np.linspace(-1, 1, 10)
     images = np.stack([ramp, np.cos(3 * ramp)])[:, None]
-    measured, predicted = mf.simulate(net, draws=DRAWS, seed=1, inputs=images), _label_term(net, images)
+    measured, predicted = mf.simulate(net, draws=DRAWS, seed=1, inputs=images, **SINGLE), _label_term(net, images)
     allowance = finite_width_allowance(net, images) * predicted
     assert consistent(measured["label_term"] - predicted, measured["label_term_stderr"], DRAWS, allowance)
 
