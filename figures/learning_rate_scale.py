@@ -1,7 +1,6 @@
 """eta* against depth for every family, with fitted power laws; its local slope and those of trained nets."""
 
 import json
-from collections.abc import Sequence
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -10,17 +9,11 @@ from matplotlib.figure import Figure
 from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
-from meanfield.verification import (
-    COMMON_SWEEP,
-    PAPERS_EXPONENT,
-    MeasuredSlope,
-    fitted_law,
-    local_slopes,
-    measured_slopes,
-    plain_families,
-    scale_of,
-)
+from meanfield.common import fit_power_law
+from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, local_slopes, measured_slopes
 
+# How names of residual nets begin.
+RESIDUAL = "residual "
 COLORS = (MEAN_FIELD, *FURTHER)
 # Lines that lie on each other all show: later ones are thinner.
 WIDTHS = (2.8, 2.3, 1.8, 1.4, 0.9)
@@ -36,13 +29,14 @@ MARKERS = "osv^DP"
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Scales of plain nets, residual nets and loops over depth, dashed their fits; local slopes of plain nets."""
-    plain = plain_families(dataset)
-    residual = [str(name) for name in dataset["family"].values if name not in plain]
+    scales, families = dataset["label_learning_rate_scale"], list(map(str, dataset["family"].values))
+    plain = scales.sel(family=[name for name in families if not name.startswith(RESIDUAL)])
+    residual = scales.sel(family=[name for name in families if name.startswith(RESIDUAL)])
     figure = Figure(figsize=(9.6, 8.4))
     (first, second), (third, fourth) = figure.subplots(2, 2)
-    _scales(first, dataset, plain, "Plain nets, label term")
-    _scales(second, dataset, residual, "Residual nets of K blocks, label term")
-    _scales(third, dataset, [str(name) for name in dataset["loop"].values], "Loops, change of the stream")
+    _scales(first, plain, "Plain nets, label term")
+    _scales(second, residual, "Residual nets of K blocks, label term")
+    _scales(third, dataset["stream_learning_rate_scale"], "Loops, change of the stream")
     first.set_ylabel("eta*(L) / eta*(1)")
     third.set_ylabel("eta(L) / eta(1) for a fixed |dh$_L$|")
     second.set_xlabel("blocks K")
@@ -51,14 +45,13 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _scales(axes: Axes, dataset: xr.Dataset, names: Sequence[str], title: str) -> None:
+def _scales(axes: Axes, scales: xr.DataArray, title: str) -> None:
     """Lines: theory, relative to depth 1; dashed: the power law fitted over the depths of common nets, all the way."""
-    depth = dataset["depth"].values
-    for name, color, width in zip(names, COLORS, WIDTHS, strict=False):
-        scale = scale_of(dataset, name).values
-        label = name.removeprefix("residual ")
+    depth, names = scales["depth"].values, scales[scales.dims[0]].values
+    for name, of_name, color, width in zip(names, scales, COLORS, WIDTHS, strict=False):
+        scale, label = of_name.values, str(name).removeprefix(RESIDUAL)
         if depth[-1] >= max(COMMON_SWEEP):
-            law = fitted_law(dataset, name, COMMON_SWEEP)
+            law = fit_power_law(COMMON_SWEEP, of_name.sel(depth=list(COMMON_SWEEP)).values)
             label += f": slope {law.exponent:+.2f}"
             axes.plot(depth, law.prefactor * depth**law.exponent / scale[0], "--", lw=0.8, color=color)
         axes.plot(depth, scale / scale[0], color=color, lw=width, label=label)
@@ -69,12 +62,13 @@ def _scales(axes: Axes, dataset: xr.Dataset, names: Sequence[str], title: str) -
     legend_under(axes, 2, fontsize=7)
 
 
-def _slopes(axes: Axes, dataset: xr.Dataset, names: Sequence[str]) -> None:
+def _slopes(axes: Axes, dataset: xr.Dataset, plain: xr.DataArray) -> None:
     """One line per plain family: d ln eta*_B / d ln L; dotted: all of eta*, exact; points: trained nets."""
     depth = dataset["depth"].values
     width = json.loads(dataset.attrs["architectures"])[0]["width"]
-    for name, color, line in zip(names, COLORS, WIDTHS, strict=False):
-        axes.plot(depth, local_slopes(depth, scale_of(dataset, name).values), color=color, lw=line, label=name)
+    slopes = local_slopes(depth, plain.values)
+    for name, of_name, color, line in zip(plain["family"].values, slopes, COLORS, WIDTHS, strict=False):
+        axes.plot(depth, of_name, color=color, lw=line, label=str(name))
     exact = dataset["exact_slope"]
     axes.plot(exact["exact_depth"].values, exact.values, ":", color=MEAN_FIELD, label=f"mlp, exact, width {width}")
     for place, slope in enumerate(measured_slopes()):

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from figures._command import command
 from figures.legends import legend_below
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, styled
-from meanfield.verification import carried_rates
 
 # Colour and line of every rule; those that rest on 2 / lambda_max share a colour, and so do the controls.
 LOOKS = {
@@ -34,7 +33,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure = Figure(figsize=(max(5.0, 1.0 + 2.3 * len(families)), 5.6))
     grid = figure.subplots(2, len(families), squeeze=False, sharex=True, sharey="row")
     missed = dataset["decades_off"], dataset["decades_off_stderr"]
-    cost = carried_rates.mean_and_error(carried_rates.loss_costs(dataset))
+    loss = dataset["loss"].clip(max=dataset.attrs["chance_loss"])
+    costs = loss - loss.sel(rule="tuned", drop=True)
+    cost = costs.mean("draw"), costs.std("draw", ddof=1) / costs.sizes["draw"] ** 0.5
     trained = dataset["size"].values[1:]
     for column, family in enumerate(families):
         for axes, (mean, stderr) in zip(grid[:, column], (missed, cost), strict=True):

@@ -3,7 +3,7 @@
 from meanfield.theory.exact import energies_by_depth, finite_width_excess, label_spread, output_share, relative_spread
 from meanfield.theory.finite_channels import finite_channel_factor, finite_channel_refusal
 from meanfield.theory.finite_width import finite_width_allowance
-from meanfield.theory.laws import log_path_sum_scale, residual_exponent
+from meanfield.theory.laws import log_path_sum_scale, residual_exponent, single_site_overlap
 from meanfield.theory.learning_rate import learning_rate_exponent, scales_at, scales_by_depth
 from meanfield.theory.loops import log_own_energies, log_update_energies
 from meanfield.theory.mean_field.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
@@ -54,6 +54,7 @@ __all__ = [
     "residual_exponent",
     "scales_at",
     "scales_by_depth",
+    "single_site_overlap",
     "thin_input_warning",
     "transport_eigenvalue",
     "value_kernels",

@@ -27,7 +27,6 @@ _PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding)
 _OTHER_NETS = (
     depth_exponents,
     tangent_propagation,
-    carried_rates,
     loop_growth,
     loop_updates,
     loop_rates,

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from meanfield.common.estimates import PowerLaw, fit_power_law
-from meanfield.common.validation import Array
+from meanfield.common.validation import Array, takes
 from meanfield.verification.verdicts import Deviation
 
 # Below this size corrections of order 1/x^2 are a hundredth or more.
@@ -135,6 +136,13 @@ def scale_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
 def theory_slope(measured: xr.Dataset, along: str, name: str, logs: Array) -> float:
     """Slope of a theory's logarithms in those of the sizes, weighted as the drawn NAME is."""
     return Series.of(measured, name).slope_of(along, logs)
+
+
+@takes(list | np.ndarray | xr.DataArray)
+def local_slopes(sizes: ArrayLike, values: ArrayLike) -> Array:
+    """d ln y / d ln x along the last axis, of the cubic spline through the logarithms at all sizes."""
+    logs = np.log(np.asarray(values, dtype=float))
+    return np.asarray(CubicSpline(np.log(np.asarray(sizes, dtype=float)), logs, axis=-1)(np.log(sizes), 1))
 
 
 def exponents_of(*laws: PowerLaw) -> tuple[Array, Array]:

@@ -7,13 +7,13 @@ from meanfield.verification import (
     checks,
     coordinate_checks,
     depth_exponents,
-    depth_laws,
     of_rival,
     spectral_products,
 )
-from sims import overlap_recursion, update_orders
+from sims import mlp_depth, overlap_recursion, update_orders
 from sims.cnn_finite_channels import claims as finite_channels
 from sims.cnn_overlap import claims as cnn_overlap
+from sims.learning_rate_scale import claims as scales
 from sims.learning_rate_search import claims as learning_rate_search
 
 CLAIMS = (
@@ -46,7 +46,7 @@ CLAIMS = (
         "B.3)",
         hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
         checks=(
-            *checks("mlp_depth", depth_laws.judge_output_term_growth, depth_laws.judge_negligible_output_term),
+            *checks(mlp_depth.NAME, mlp_depth.judge_output_term_growth, mlp_depth.judge_negligible_output_term),
             *checks(cnn_overlap.NAME, cnn_overlap.judge_output_term),
         ),
         replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
@@ -63,7 +63,7 @@ CLAIMS = (
         "3.3)",
         hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
         checks=(
-            *checks("learning_rate_scale", depth_laws.judge_asymptote),
+            *checks("learning_rate_scale", scales.judge_asymptote),
             *checks(finite_channels.NAME, finite_channels.judge_one_exponent),
         ),
     ),
@@ -80,7 +80,7 @@ CLAIMS = (
         "0.03 is our reading: the paper calls the rule first-order, and variations 'typically within 20 %'; over 3 .. "
         "30 the rule misses by a factor 1.28",
         checks=(
-            *checks("learning_rate_scale", depth_laws.judge_power_law_in_use),
+            *checks("learning_rate_scale", scales.judge_power_law_in_use),
             *checks(finite_channels.NAME, of_rival(finite_channels.judge_slopes)),
         ),
         replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))) of one site, of slope -1.39 over 3 .. 30; other "
@@ -95,7 +95,7 @@ CLAIMS = (
         printed='"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
         hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
         checks=(
-            *checks("mlp_depth", depth_laws.judge_uniform_correction),
+            *checks(mlp_depth.NAME, mlp_depth.judge_uniform_correction),
             *checks(
                 finite_channels.NAME,
                 finite_channels.judge_uniform_in_depth,

@@ -35,25 +35,24 @@ OF_FAMILIES = (
 
 def carried(options: argparse.Namespace) -> str:
     """The report on the rate that the options ask for, with all that should be known of it."""
-    for name, depth in (("--from", options.start), ("--to", options.end)):
+    start = vars(options)["from"]
+    for name, depth in (("--from", start), ("--to", options.to)):
         if depth is None:
             raise ValueError(f"--transfer {options.transfer:g} is given without {name}, a depth; it needs both")
         require_count(name, depth, why="a depth")
     nets = served(options.width, options.outputs)
     require_choice("--family", options.family, nets)
-    net = nets[options.family] if options.transfer_stem is None else _on_stem(nets[options.family], options)
-    rule = "auto" if options.transfer_rule is None else options.transfer_rule
-    return text(options.transfer, net, options.start, options.end, options.family, rule)
+    net = nets[options.family] if options.stem is None else _on_stem(nets[options.family], options)
+    rule = "auto" if options.rule is None else options.rule
+    return text(options.transfer, net, start, options.to, options.family, rule)
 
 
 def _on_stem(net: Any, options: argparse.Namespace) -> Any:
     """The residual net with a plain layer below its blocks."""
-    require_count("--stem", options.transfer_stem, why="channels that a stem reads")
+    require_count("--stem", options.stem, why="channels that a stem reads")
     if not isinstance(net, ResidualMLP | ResidualConvNet):
-        raise ValueError(
-            f"--stem {options.transfer_stem} is for residual nets, not for --family {options.family!r}; drop it"
-        )
-    return replace(net, stem=1, **{net.INPUT: options.transfer_stem})
+        raise ValueError(f"--stem {options.stem} is for residual nets, not for --family {options.family!r}; drop it")
+    return replace(net, stem=1, **{net.INPUT: options.stem})
 
 
 def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "auto") -> str:

@@ -1,15 +1,16 @@
 """The printed report on carried rates: by rule, by how much they miss the tuned rate and what that costs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding
-from meanfield.verification import carried_rates as claims
 from sims.common.report import Report, answer, folded
-from sims.common.tables import MISSING, number, table
+from sims.common.tables import MISSING, Column, Table, number, predicted, table
+from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, findings, loss_costs, mean_and_error
 
 TITLES = {
     "unchanged": "the tuned rate as it is",
@@ -51,7 +52,7 @@ def _rules(dataset: xr.Dataset) -> list[str]:
 def _by_rule(dataset: xr.Dataset) -> dict[str, tuple[float, float, float]]:
     """Rule -> median |miss|, mean cost, share of nets at chance or above, over families and sizes that it serves."""
     trained = dataset.isel(size=slice(1, None))
-    costs, chance = claims.loss_costs(trained), trained.attrs["chance_loss"]
+    costs, chance = loss_costs(trained), trained.attrs["chance_loss"]
     numbers = {}
     for rule in _rules(dataset):
         at, loss = trained.sel(rule=rule), trained["loss"].sel(rule=rule)
@@ -71,57 +72,70 @@ def _rule_table(dataset: xr.Dataset) -> str:
     return table([header[:2], header[2:]], rows, "All families and sizes that a rule serves")
 
 
-def _paper_table(dataset: xr.Dataset, family: str) -> str:
-    """One family in the layout of Zhang et al. 2026, table 5."""
-    at, across = dataset.sel(family=family), dataset.attrs["across"]
-    rule = next((name for name in CARRIED if at["rate_log10"].sel(rule=name).notnull().any()), "unchanged")
-    losses = at["loss"].mean("draw", skipna=False)
-    rows = []
-    for size in at["size"].values:
-        here, loss = at.sel(size=size), losses.sel(size=size)
-        tuned = 10.0 ** float(here["tuned_rate_log10"])
-        error = tuned * np.log(10) * float(here["tuned_rate_log10_stderr"])
-        misses = [_signed(float(here["decades_off"].sel(rule=name))) for name in ("unchanged", rule)]
-        ends = [number(float(loss.sel(rule=name))) for name in ("unchanged", rule, "tuned")]
-        carried = number(10.0 ** float(here["rate_log10"].sel(rule=rule)))
-        rows.append(
-            [str(size), f"{tuned:.3g} +- {error:.1g}", number(float(here["stable_rate"])), carried, *misses, *ends]
-        )
-    header = [across, "tuned rate", "stable", "carried", "miss raw", "miss carried"]
-    return table([*header, "loss raw", "loss carried", "loss tuned"], rows, f"{family}, by {TITLES[rule]}")
-
-
 def _paper_tables(dataset: xr.Dataset) -> list[str]:
-    return [_paper_table(dataset, str(family)) for family in dataset["family"].values]
+    """A table for each family, in the layout of Zhang et al. 2026, table 5."""
+    loss = dataset["loss"].mean("draw", skipna=False)
+    by_family = dataset.drop_vars("loss").assign(mean_loss=loss)
+    return [_paper_table(by_family.sel(family=family)) for family in dataset["family"].values]
 
 
-def _signed(value: float) -> str:
-    return MISSING if np.isnan(value) else f"{value:+.2f}"
+def _paper_table(family: xr.Dataset) -> str:
+    rule = next((name for name in CARRIED if family["rate_log10"].sel(rule=name).notnull().any()), UNCHANGED)
+    misses = {"miss raw": UNCHANGED, "miss carried": rule}
+    losses = {"loss raw": UNCHANGED, "loss carried": rule, "loss tuned": TUNED}
+    columns = [
+        Column("tuned rate", _tuned_rate),
+        Column("stable", lambda at: predicted(at, "stable_rate")),
+        Column("carried", lambda at: number(10.0 ** _under(at, "rate_log10", rule))),
+        *(Column(header, partial(_missed, rule=name)) for header, name in misses.items()),
+        *(Column(header, partial(_mean_loss, rule=name)) for header, name in losses.items()),
+    ]
+    title = f"{family['family'].values}, by {TITLES[rule]}"
+    return Table("paper table", title, ["size"], family.attrs["across"], columns)(family)
 
 
-def _table_of(dataset: xr.Dataset, mean: xr.DataArray, stderr: xr.DataArray, title: str) -> str:
-    """A row for every rule, a column for every size of a family."""
-    families = list(map(str, dataset["family"].values))
-    sizes = dataset["size"].values[1:]
-    rows = []
-    for rule in _rules(dataset):
-        cells = []
-        for family in families:
-            for size in sizes:
-                value, error = (float(part.sel(family=family, rule=rule, size=size)) for part in (mean, stderr))
-                cells.append(MISSING if np.isnan(value) else f"{value:+.2f} +- {error:.2f}")
-        rows.append([rule, *cells])
-    return table(["rule", *([f"{family} {size}" for size in sizes] for family in families)], rows, title)
+def _under(at: xr.Dataset, name: str, rule: str) -> float:
+    return float(at[name].sel(rule=rule))
+
+
+def _tuned_rate(at: xr.Dataset) -> str:
+    tuned = 10.0 ** float(at["tuned_rate_log10"])
+    return f"{tuned:.3g} +- {tuned * np.log(10) * float(at['tuned_rate_log10_stderr']):.1g}"
+
+
+def _missed(at: xr.Dataset, rule: str) -> str:
+    missed = _under(at, "decades_off", rule)
+    return MISSING if np.isnan(missed) else f"{missed:+.2f}"
+
+
+def _mean_loss(at: xr.Dataset, rule: str) -> str:
+    return number(_under(at, "mean_loss", rule))
+
+
+def _by_size(variable: str) -> Callable[[xr.Dataset], list[list[Column]]]:
+    """A column for every size of a family but the first, whose rate is carried."""
+
+    def cell(at: xr.Dataset, family: str, size: int) -> str:
+        value, error = (float(at[name].sel(family=family, size=size)) for name in (variable, f"{variable}_stderr"))
+        return MISSING if np.isnan(value) else f"{value:+.2f} +- {error:.2f}"
+
+    return lambda dataset: [
+        [Column(f"{family} {size}", partial(cell, family=family, size=size)) for size in dataset["size"].values[1:]]
+        for family in dataset["family"].values
+    ]
+
+
+MISSES = Table("misses", "Miss in decades, by {across}", ["rule"], "rule", _by_size("decades_off"))
+COSTS = Table("costs", "Cost in training loss, by {across}", ["rule"], "rule", _by_size("cost"))
 
 
 def _misses(dataset: xr.Dataset) -> str:
-    across = dataset.attrs["across"]
-    return _table_of(dataset, dataset["decades_off"], dataset["decades_off_stderr"], f"Miss in decades, by {across}")
+    return MISSES(dataset.sel(rule=_rules(dataset)))
 
 
 def _costs(dataset: xr.Dataset) -> str:
-    mean, stderr = claims.mean_and_error(claims.loss_costs(dataset))
-    return _table_of(dataset, mean, stderr, f"Cost in training loss, by {dataset.attrs['across']}")
+    mean, stderr = mean_and_error(loss_costs(dataset))
+    return COSTS(dataset.assign(cost=mean, cost_stderr=stderr).sel(rule=_rules(dataset)))
 
 
 def _refusals(dataset: xr.Dataset) -> str:
@@ -138,24 +152,27 @@ def _advice(dataset: xr.Dataset) -> str:
     """What an engineer may take from the numbers of this run."""
     numbers = _by_rule(dataset)
 
-    def told(rule: str) -> str:
+    def cost_and_miss(rule: str) -> str:
         missed, cost, _ = numbers[rule]
-        return f"{TITLES[rule]}: {cost:+.3f} and {missed:.2f}"
+        return f"{cost:+.3f} and {missed:.2f}"
 
     carried = [rule for rule in ("unchanged", "three_halves", "finite_depth", "stable_ratio") if rule in numbers]
-    words = "For nets like these, mean cost in loss and median miss in decades of one tuned rate that is carried: "
-    words += f"{'; '.join(map(told, carried))}. With nothing tuned, by 2 / lambda_max: "
-    words += told("stable_rate").split(": ")[1] + ". A cost within its error of 0 is that of the tuned rate itself."
+    by_rule = "; ".join(f"{TITLES[rule]}: {cost_and_miss(rule)}" for rule in carried)
+    words = (
+        "For nets like these, mean cost in loss and median miss in decades of one tuned rate that is carried: "
+        f"{by_rule}. With nothing tuned, by 2 / lambda_max: {cost_and_miss('stable_rate')}. A cost within its error of "
+        "0 is that of the tuned rate itself."
+    )
     return folded(words, "", 0)
 
 
-text = Report(
+REPORT = Report(
     question="Does a carried learning rate train other nets better than the same rate unchanged?",
     answer=_answer,
     heading="{data}, {samples} samples, {epochs} epoch(s) of batches of {batch_size}, {optimizer}; sizes: {across}; "
     "rates tuned on {tuning_seeds} nets of each size and carried from the first; losses of {draws} other nets; "
     "seed {seed}",
     parts=[_rule_table, _paper_tables, _misses, _costs, _refusals, _advice],
-    findings=claims.findings,
+    findings=findings,
     words=WORDS,
-).text
+)

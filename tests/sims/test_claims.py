@@ -13,15 +13,15 @@ from meanfield.execution.digests import code_digest
 from meanfield.execution.workers import Workers
 from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.judges import Contest, contest
-from meanfield.verification.published import MeasuredSlope
+from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope
 from meanfield.verification.verdicts import Bands, Deviation, Finding, Shares, Verdict
-from meanfield.verification.zhang_2026.plain_nets import depth_laws
 from sims.claims import record
 from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import Job, Result, RunOptions, split
 from sims.claims.seeds import Counts
+from sims.learning_rate_scale import claims as scales
 from tests.sims.claim_controls import CONTROLS
 
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
@@ -54,16 +54,16 @@ def test_controls_change_the_verdict(name, runs):
 
 def test_measured_slopes_can_be_refuted():
     """Negative control of A21: slopes as precise as they are many, and of -3/2."""
-    exact = MeasuredSlope("made up", depth_laws.COMMON_SWEEP, -1.5, 1e-3, 8)
-    assert depth_laws.judge_measured_slope(exact, 1).verdict is Verdict.REFUTED
+    exact = MeasuredSlope("made up", COMMON_SWEEP, -1.5, 1e-3, 8)
+    assert scales.judge_measured_slope(exact, 1).verdict is Verdict.REFUTED
 
 
 def test_theories_off_by_a_twentieth_flip_what_rests_on_them(runs, monkeypatch):
     """One constant of the finite-depth law changed by 5 %: its slope is no longer the rival that fits."""
     claim = CLAIMS["A5b"]
     assert _verdict(claim, runs) is Verdict.REFUTED
-    true = depth_laws.finite_depth_slope
-    monkeypatch.setattr(depth_laws, "finite_depth_slope", lambda depths: 0.95 * true(depths))
+    true = scales.finite_depth_slope
+    monkeypatch.setattr(scales, "finite_depth_slope", lambda depths: 0.95 * true(depths))
     assert claim.checks[0].judge(runs["learning_rate_scale"]).verdict is not Verdict.REFUTED
 
 

@@ -9,13 +9,12 @@ import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
+from meanfield.verification.series import local_slopes
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets import depth_laws
-from meanfield.verification.zhang_2026.residual_nets import family_laws
-from sims.learning_rate_scale import report
-from sims.learning_rate_scale.__main__ import COMMAND as simulation
+from sims.learning_rate_scale import claims, report
+from sims.learning_rate_scale.depths import depth_grid
 from sims.learning_rate_scale.families import served
-from sims.learning_rate_scale.measure import depth_grid
+from sims.learning_rate_scale.study import STUDY as simulation
 from tests.sims.commands import finished_run
 
 
@@ -26,7 +25,7 @@ def finished(tmp_path_factory):
 
 
 def test_tables(finished):
-    printed = report.text(finished)
+    printed = simulation.text(finished)
     for words in ("-1.394", "Zhang et al. 2026, table 6, audio  6 .. 18", "mlp exact", "less -3/2"):
         assert words in printed
     assert "  REFUTED       eta* of the label term is kappa L^(-3/2) at depths 3 .. 30" in printed
@@ -36,7 +35,7 @@ def test_tables(finished):
 def test_transfer_table_is_the_library_s_rule(finished):
     nets = [mf.MLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
-    row, *_ = (line.split() for line in report.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
+    row, *_ = (line.split() for line in simulation.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
     assert row[3] == f"{finite / power - 1:+.1%}" == "+33.1%"
 
 
@@ -68,7 +67,7 @@ def test_scales_are_the_closed_law(finished):
 def test_figure_shows_the_slopes(finished):
     *_, axes = figure.draw(finished).axes
     scale = finished.label_learning_rate_scale.sel(family="mlp").values
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), depth_laws.local_slopes(finished.depth.values, scale))
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), local_slopes(finished.depth.values, scale))
 
 
 def test_figure_shows_every_scale_with_its_fit(finished):
@@ -88,7 +87,9 @@ def test_figure_shows_every_scale_with_its_fit(finished):
 
 
 def test_every_family_has_its_law_beside_the_papers(finished):
-    (table,) = (part for part in report.text(finished).split("\n\n") if re.search(r"law +papers", part.split("\n")[0]))
+    (table,) = (
+        part for part in simulation.text(finished).split("\n\n") if re.search(r"law +papers", part.split("\n")[0])
+    )
     rows = {line[: line.index("  ", 20)].strip(): re.split(r"  +", line)[-2:] for line in table.splitlines()[2:]}
     papers = {"residual init k=1": ["-1", "-3/2 (Zhang et al. 2026)"]}
     papers["residual multiplier_sqrt k=1"] = ["0", "-3/2 (Zhang et al. 2026), 0 (Zheng et al. 2026)"]
@@ -100,7 +101,7 @@ def test_every_family_has_its_law_beside_the_papers(finished):
 
 
 def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
-    printed = report.text(finished).split(report.OWN_LAWS)[1]
+    printed = simulation.text(finished).split(report.OWN_LAWS)[1]
     nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
     row, *_ = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
@@ -112,13 +113,13 @@ def test_printed_exponents_are_judged(finished):
     """REFUTED where the family has another law; CONFIRMED on a made-up scale that is as the paper prints."""
     name = "residual init k=2"
     assert (
-        family_laws.judge_printed(finished, name, "Zhang et al. 2026").verdict is Verdict.INCONCLUSIVE
+        claims.judge_printed(finished, name, "Zhang et al. 2026").verdict is Verdict.INCONCLUSIVE
     )  # not yet at its law
     scale = finished.label_learning_rate_scale
     for exponent, verdict in ((-1.5, Verdict.CONFIRMED), (0.0, Verdict.REFUTED), (-0.7, Verdict.INCONCLUSIVE)):
         made_up = finished.assign(label_learning_rate_scale=0 * scale + finished.depth**exponent)
-        assert family_laws.judge_printed(made_up, name, "Zhang et al. 2026").verdict is verdict
-    verdicts = {finding.claim.split(":")[0]: finding.verdict for finding in family_laws.findings(finished)}
+        assert claims.judge_printed(made_up, name, "Zhang et al. 2026").verdict is verdict
+    verdicts = {finding.claim.split(":")[0]: finding.verdict for finding in claims.family_findings(finished)}
     assert verdicts["residual init k=1"] is Verdict.REFUTED
     assert verdicts["looped linear"] is Verdict.CONFIRMED
     assert not {"mlp", "looped sqrt", "deep sqrt"} & set(verdicts)
@@ -131,7 +132,7 @@ def test_plain_claims_are_judged_on_plain_nets_alone(finished):
         exponents = [0.0 if str(name).startswith("residual") else plain for name in finished.family.values]
         made_up = finished.depth ** xr.DataArray(exponents, {"family": finished.family})
         changed = finished.assign(label_learning_rate_scale=made_up.transpose(*scale.dims))
-        assert depth_laws.judge_asymptote(changed).verdict is verdict
+        assert claims.judge_asymptote(changed).verdict is verdict
 
 
 @pytest.mark.parametrize("deepest", [2, 40, 77, 3000])

@@ -10,13 +10,13 @@ import meanfield as mf
 from figures import learning_rate_transfer as figure
 from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
-from meanfield.verification.zhang_2026.training import carried_rates as claims
 from sims.common.data import labelled
 from sims.common.data.trained_families import FAMILIES, trained_net
 from sims.common.data.training_data import training_data
-from sims.learning_rate_transfer.__main__ import COMMAND as simulation
+from sims.learning_rate_transfer import claims
 from sims.learning_rate_transfer.ladders import RULES, Ladder
-from sims.learning_rate_transfer.measure import _carried, planned
+from sims.learning_rate_transfer.study import STUDY as simulation
+from sims.learning_rate_transfer.study import _carried, planned
 from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]

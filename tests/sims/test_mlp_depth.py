@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from figures import mlp_depth as figure
+from sims.common import results
+from sims.common.study import Study
 from sims.common.tables import number
-from sims.mlp_depth import measure, report
-from sims.mlp_depth.__main__ import COMMAND as simulation
+from sims.mlp_depth import STUDY as simulation
 from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--depth", "3", "--width", "16", "--draws", "64", "--workers", "1"]
@@ -39,7 +40,7 @@ def test_figure_shows_the_numbers(finished):
 
 
 def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypatch):
-    monkeypatch.setattr(measure, "measure", None)
+    monkeypatch.setattr(Study, "measured", None)
     assert without_figure(simulation, SMALL, finished[0]) == 0
     printed = capsys.readouterr().out
     for words in (
@@ -65,12 +66,11 @@ def test_the_dataset_says_what_made_it(finished):
 
 def test_the_plan_is_known_before_the_draws(tmp_path, capsys, monkeypatch):
     """Depth = width: the warning stands on stderr before a single net is drawn."""
-    from meanfield.execution import run as execution
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(execution, "simulate_all", interrupted)
+    monkeypatch.setattr(results, "simulate_all", interrupted)
     assert simulation.main(["--preset", "square", "--workers", "1", "--out", str(tmp_path / "run.nc")]) == 130
     warned = " ".join(capsys.readouterr().err.split())
     assert "takes 4.56e+08 draws. 4096 draws do for no layer" in warned
@@ -112,7 +112,7 @@ def test_a_width_per_layer_is_refused_by_the_command_line(capsys):
 
 def test_the_table_of_single_nets_is_the_dataset(finished):
     dataset = finished[1]
-    table = report.text(dataset).split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
+    table = simulation.text(dataset).split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
     rows = [line.split() for line in table.splitlines()[2:5]]
     exact, spread = dataset["update_energy_exact"].values, dataset["update_energy_log_spread"].values
     low, median, high = dataset["update_energy_quantile"].values / exact

@@ -18,7 +18,9 @@ NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
 # What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
 BESIDE = {"help", "preset", "times", "out", "force", "workers", "scheduler"}
-BESIDE |= {"transfer", "start", "end", "family", "transfer_rule", "transfer_stem", "labels"}
+BESIDE |= {"labels"}
+# Those of a carried rate alone.
+OF_TRANSFER = {("learning_rate_scale", name) for name in ("transfer", "from", "to", "rule", "stem", "family")}
 OTHER_WORDS = {
     "activation": ["linear"],
     "backend": ["cupy"],
@@ -102,7 +104,7 @@ def _cases():
     for name in NAMES:
         options = simulation_module(name).parse(_arguments(name))
         for action in options.parser._actions:
-            if action.dest not in BESIDE and (name, action.dest) not in {
+            if action.dest not in BESIDE and (name, action.dest) not in OF_TRANSFER | {
                 ("training_assumptions", "input"),
                 ("training_assumptions", "grid"),
                 ("batch_size", "images"),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from meanfield.verification.zhang_2026.training import carried_rates
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
+from meanfield.verification.zhang_2026.training import tuned_rates
+from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     spectral_products,
@@ -16,6 +16,7 @@ from meanfield.verification.zheng_2026 import (
 from sims.learning_rate_search import claims as learning_rate_search
 from sims import overlap_recursion
 from sims.cnn_finite_channels import claims as finite_channels
+from sims.learning_rate_transfer import claims as carried_rates
 from tests.sims.claim_controls.changes import SCALE
 
 

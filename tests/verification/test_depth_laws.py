@@ -8,10 +8,12 @@ from scipy.stats import t
 import meanfield as mf
 from meanfield.theory.exact import finite_width_excess, output_share
 from meanfield.verification import published
-from meanfield.verification.published import MeasuredSlope
+from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope
+from meanfield.verification.series import local_slopes
 from meanfield.verification.verdicts import Verdict, judge_computed
-from meanfield.verification.zhang_2026.plain_nets import depth_laws
-from sims.learning_rate_scale.measure import depth_grid
+from sims import mlp_depth
+from sims.learning_rate_scale import claims
+from sims.learning_rate_scale.depths import depth_grid
 
 SHARES = (0.25, 1.0)
 
@@ -48,11 +50,11 @@ def _excess(law):
     ],
 )
 def test_uniform_correction_of_made_up_laws(law, verdict):
-    assert depth_laws.judge_uniform_correction(_excess(law)).verdict is verdict
+    assert mlp_depth.judge_uniform_correction(_excess(law)).verdict is verdict
 
 
 def test_the_exact_correction_is_not_uniform():
-    finding = depth_laws.judge_uniform_correction(
+    finding = mlp_depth.judge_uniform_correction(
         finite_width_excess(mf.MLP(depth=1, width=1), (1024, 4096), SHARES, (8,))
     )
     assert finding.verdict is Verdict.REFUTED
@@ -61,14 +63,14 @@ def test_the_exact_correction_is_not_uniform():
 
 def test_the_output_term_is_neither_lower_order_nor_negligible():
     share = output_share(mf.MLP(depth=1, width=10**6), ("he", "mup"), (1, 10**6), (100, 1000))
-    assert depth_laws.judge_output_term_growth(share).verdict is Verdict.REFUTED
-    assert depth_laws.judge_negligible_output_term(share).verdict is Verdict.REFUTED
+    assert mlp_depth.judge_output_term_growth(share).verdict is Verdict.REFUTED
+    assert mlp_depth.judge_negligible_output_term(share).verdict is Verdict.REFUTED
     papers = share.assign(
         scale_slope=0 * share["scale_slope"] - 1.5, log_output_over_label=-np.log(share["share_depth"])
     ).transpose("head", "outputs", "share_depth")
     papers["log_output_over_label"] = papers["log_output_over_label"].broadcast_like(share["scale_slope"])
-    assert depth_laws.judge_output_term_growth(papers).verdict is Verdict.CONFIRMED
-    assert depth_laws.judge_negligible_output_term(papers).verdict is Verdict.CONFIRMED
+    assert mlp_depth.judge_output_term_growth(papers).verdict is Verdict.CONFIRMED
+    assert mlp_depth.judge_negligible_output_term(papers).verdict is Verdict.CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -77,15 +79,15 @@ def test_the_output_term_is_neither_lower_order_nor_negligible():
 )
 def test_measured_slopes(slope, stderr, verdict):
     measured = MeasuredSlope("made up", tuple(range(3, 31)), slope, stderr, 20)
-    assert depth_laws.judge_measured_slope(measured, 3).verdict is verdict
+    assert claims.judge_measured_slope(measured, 3).verdict is verdict
 
 
 def test_measured_slopes_may_leave_claim_and_rival_by_what_one_paper_in_a_hundred_would():
     """The budget of three slopes, of which each is compared twice, on two sides."""
-    law, band = depth_laws.finite_depth_slope(depth_laws.COMMON_SWEEP), t.isf(0.01 / 2 / 6, 8)
+    law, band = claims.finite_depth_slope(COMMON_SWEEP), t.isf(0.01 / 2 / 6, 8)
     for share, refuted in ((0.99, False), (1.01, True)):
-        slope = MeasuredSlope("made up", depth_laws.COMMON_SWEEP, law + share * band * 0.01, 0.01, 8)
-        assert (depth_laws.judge_measured_slope(slope, 3).verdict is Verdict.REFUTED) == refuted
+        slope = MeasuredSlope("made up", COMMON_SWEEP, law + share * band * 0.01, 0.01, 8)
+        assert (claims.judge_measured_slope(slope, 3).verdict is Verdict.REFUTED) == refuted
 
 
 @pytest.mark.parametrize("side", [1, -1])
@@ -98,16 +100,14 @@ def test_computed_exponents_are_confirmed_within_a_tenth(share, side, confirmed,
     excess = (dataset["width"] / dataset["width"][0]) ** (off - 1) + 0 * dataset["excess_at_share"]
     made = dataset.assign(scale_slope=scales, log_output_over_label=outputs, excess_at_share=excess)
     for judge in (
-        depth_laws.judge_negligible_output_term,
-        depth_laws.judge_output_term_growth,
-        depth_laws.judge_uniform_correction,
+        mlp_depth.judge_negligible_output_term,
+        mlp_depth.judge_output_term_growth,
+        mlp_depth.judge_uniform_correction,
     ):
         assert (judge(made).verdict is Verdict.CONFIRMED) == confirmed
 
 
-@pytest.mark.parametrize(
-    ("judge", "granted"), [(depth_laws.judge_asymptote, 0.05), (depth_laws.judge_power_law_in_use, 0.03)]
-)
+@pytest.mark.parametrize(("judge", "granted"), [(claims.judge_asymptote, 0.05), (claims.judge_power_law_in_use, 0.03)])
 def test_scales_near_the_power_are_confirmed_within_what_is_granted_alone(judge, granted):
     depth = np.array(depth_grid(1000))
     for share, verdict in ((0.9, Verdict.CONFIRMED), (1.1, Verdict.INCONCLUSIVE)):
@@ -123,16 +123,16 @@ def test_local_slopes_on_the_grid_are_those_of_the_closed_law(deepest):
     depth = np.array(depth_grid(deepest))
     law = ((depth + 1.0) * (depth**2 + depth + 1.0)) ** -0.5
     exact = -depth / 2 * (1 / (depth + 1) + (2 * depth + 1) / (depth**2 + depth + 1))
-    missed = depth_laws.local_slopes(depth, np.stack([law, 3 * law])) - exact
+    missed = local_slopes(depth, np.stack([law, 3 * law])) - exact
     assert np.all(np.abs(missed[:, 2:]) < 2e-4)
     assert np.all(np.abs(missed[:, :2]) < 1e-2)
-    assert depth_laws.local_slopes([1, 2], law[:2])[0] == pytest.approx(np.log2(law[1] / law[0]))
+    assert local_slopes([1, 2], law[:2])[0] == pytest.approx(np.log2(law[1] / law[0]))
 
 
 def test_finite_depth_slope_is_that_of_the_closed_law():
     depth = np.arange(3, 31)
     law = np.log(24 / ((depth + 1) * (depth**2 + depth + 1))) / 2
-    assert depth_laws.finite_depth_slope(depth) == pytest.approx(np.polyfit(np.log(depth), law, 1)[0], rel=1e-9)
+    assert claims.finite_depth_slope(depth) == pytest.approx(np.polyfit(np.log(depth), law, 1)[0], rel=1e-9)
 
 
 def test_published_numbers_agree_with_what_the_papers_say_of_them():

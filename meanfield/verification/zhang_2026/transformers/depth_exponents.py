@@ -19,7 +19,6 @@ from meanfield.verification.claims import Claim, Kind, checks
 from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
 from meanfield.verification.published import PAPERS_EXPONENT
 from meanfield.verification.series import drawn_law, exponents_of, span, theory_slope
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
 from meanfield.verification.zhang_2026.training import tuned_rates
 
 LABEL_SCALE = "label_learning_rate_scale"
@@ -29,6 +28,8 @@ OTHER = {"pre": "post", "post": "pre"}
 WIDE = 1 / 8
 # Nets that are judged are drawn so many times as often as the run's draws say.
 MORE = 4
+# Of an exponent that is computed at large depth.
+LIMIT_TOLERANCE = 0.05
 # A relative difference of exponents that is an effect.
 EFFECT = tuned_rates.EFFECT
 

@@ -1,4 +1,11 @@
-"""Rates tuned at every size, carried to all but the first by each rule, and the losses of nets trained at them."""
+"""Zero-shot transfer: a learning rate is tuned on one net and carried to deeper ones, which are trained at it.
+
+Nets of every family are tuned at every depth. From the first depth the tuned rate is carried to the others by each
+rule: unchanged, by L^(-3/2), by the family's own power, by the finite-depth rule, by PathSum, by a power through two
+tuned depths, by 2 / lambda_max, and with the wrong sign. Nets that were not tuned on are trained at each of these rates
+and at the rate tuned at their own depth, on the same mini-batches from the same weights. The report says by how many
+decades each rule misses the tuned rate, and what that costs in training loss. With --across width, over widths.
+"""
 
 import argparse
 import json
@@ -7,23 +14,121 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, derived_seed, require_count
+from meanfield.common import MOST_LAYERS, derived_seed
 from meanfield.execution import training_run
 from meanfield.nets import Net
 from meanfield.transfer import Tuning, tune_all
-from sims.common.command import ladder
+from sims.common.command import Option, Preset, counted, ladder
 from sims.common.data.data_shape import DataShape
 from sims.common.data.labelled import require_installed
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import shared_training_data
-from sims.common.datasets import over
+from sims.common.datasets import Variable, over
 from sims.common.results import Results
+from sims.common.study import Study
+from sims.learning_rate_transfer.claims import CLAIMS, TUNED
 from sims.learning_rate_transfer.ladders import RULES, Ladder
+from sims.learning_rate_transfer.report import REPORT
 
-TUNED = "tuned"
+# What is asked for.
+
+OPTIONS = (
+    Option("families", "families of nets (quote names of several words)", metavar="NAME", many="+", group="nets"),
+    Option("across", "what grows", default="depth", choices=("depth", "width"), group="nets"),
+    Option("depths", "depths; the rate is carried from the first of them", int, metavar="L", many="+", group="nets"),
+    Option("widths", "widths or channels, with --across width", int, metavar="N", many="+", group="nets"),
+    Option("depth", "depth, with --across width", int, 4, metavar="L", group="nets"),
+    Option("width", "width or channels, with --across depth", int, 32, metavar="N", group="nets"),
+    Option(
+        "segment",
+        "sizes of a segment; its first two are tuned",
+        int,
+        4,
+        metavar="K",
+        check=counted("two anchors and a net to carry to", minimum=3),
+        group="nets",
+    ),
+    Option(
+        "data", "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels", group="training"
+    ),
+    Option("samples", "of the data (default: all)", int, group="training"),
+    Option("epochs", "passes over the data", int, 1, group="training"),
+    Option("batch_size", "samples of a mini-batch", int, 32, metavar="B", group="training"),
+    Option("optimizer", "sgd (default), or another of the library's optimizers", default="sgd", group="training"),
+    Option(
+        "tuning_seeds",
+        "nets that every rate is tuned on, 2 or more",
+        int,
+        metavar="S",
+        check=counted("one seed has no standard error", minimum=2),
+        group="training",
+    ),
+    Option("spacing", "finest steps between rates that are tried, in decades", float, group="training"),
+    Option("precision", "of weights", default="float32", choices=("float32", "float64"), group="training"),
+)
+PRESETS = {
+    "smoke": Preset(
+        "6 s",
+        families=["mlp", "residual mlp init"],
+        depths=[2, 4, 8],
+        widths=[16, 32, 64],
+        data="digits",
+        samples=600,
+        tuning_seeds=2,
+        spacing=0.25,
+        draws=8,
+    ),
+    "default": Preset(
+        "70 s",
+        families=["mlp", "cnn", "residual mlp init", "residual mlp multiplier"],
+        depths=[3, 5, 8, 12],
+        widths=[16, 32, 64],
+        data="digits",
+        samples=1024,
+        tuning_seeds=12,
+        spacing=0.125,
+        draws=16,
+    ),
+    "paper": Preset(
+        "20 h",
+        families=[
+            "mlp",
+            "cnn",
+            "residual cnn init",
+            "residual cnn multiplier",
+            "transformer pre",
+            "transformer post",
+            "loop linear",
+            "loop sqrt",
+        ],
+        depths=[3, 5, 8, 12, 18, 27],
+        widths=[16, 32, 64, 128],
+        data="mnist",
+        samples=None,
+        tuning_seeds=16,
+        spacing=0.125,
+        draws=32,
+    ),
+}
+
+# What is measured.
+
 # What a dataset says of the run.
 NAMES = ("across", "depths", "widths", "depth", "width", "segment", "data", "samples", "tuning_seeds", "spacing")
 Data = tuple[Any, Any]
+
+VARIABLES = (
+    Variable("rate_log10", "log10 of the learning rate that a rule carries", "NaN where the rule does not serve"),
+    Variable("decades_off", "log10 of the carried rate over the tuned one", "mean over the nets that were tuned"),
+    Variable(
+        "loss_slope",
+        "change of the final loss per decade of the learning rate, at the carried rate",
+        "of the nets that were tuned, losses above that of equal probabilities counted as that",
+    ),
+    Variable("family", "family of nets"),
+    Variable("rule", "rule that carries a rate"),
+    Variable("size", "depth or width, whichever grows"),
+)
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
@@ -32,8 +137,6 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     option, most = f"--{options.across}s", MOST_LAYERS if options.across == "depth" else None
     given = options.depths if options.across == "depth" else options.widths
     options.sizes = ladder(option, given, 2, "carrying a rate", maximum=most)
-    require_count("--segment", options.segment, minimum=3, why="two anchors and a net to carry to")
-    require_count("--tuning-seeds", options.tuning_seeds, minimum=2, why="one seed has no standard error")
     options.families = list(dict.fromkeys(options.families))
     nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
     how = {"samples": options.samples, "seed": options.seed}
@@ -79,11 +182,9 @@ def measure(
     }
     rates = xr.merge([_tuned_rates(options, ladders), _carried_rates(options, ladders)])
     losses = _losses(options, results, rates["rate_log10"], nets, data, training)
-    said = {name: str(value) for name, value in (described | training).items()} | {
-        "refusals": json.dumps(_refusals(ladders))
-    }
-    numbers = {"samples": len(pairs[0][2][1]), "chance_loss": _chance(options)}
-    return rates.assign(loss=losses).assign_attrs(said | numbers)
+    said: dict[str, Any] = {name: str(value) for name, value in (described | training).items()}
+    said |= {"refusals": json.dumps(_refusals(ladders)), "chance_loss": _chance(options)}
+    return rates.assign(loss=losses).assign_attrs(said | {"samples": len(pairs[0][2][1])})
 
 
 def _chance(options: argparse.Namespace) -> float:
@@ -103,11 +204,8 @@ def _carried_rates(options: argparse.Namespace, ladders: dict[str, Ladder]) -> x
 
     NaN where a rule does not serve.
     """
-    rows, rules = [], [TUNED, *RULES[options.across]]
-    for rungs in ladders.values():
-        for rule in rules:
-            for place in range(len(options.sizes)):
-                rows.append(_carried(rungs, rule, place))
+    rules, places = [TUNED, *RULES[options.across]], range(len(options.sizes))
+    rows = [_carried(rungs, rule, place) for rungs in ladders.values() for rule in rules for place in places]
     return over({"family": list(ladders), "rule": rules, "size": options.sizes}, rows)
 
 
@@ -162,3 +260,18 @@ def _losses(
         index = {"family": list(nets).index(family), "size": place, "rule": rules}
         losses[index] = run["final_loss"].values[of_rule]
     return losses
+
+
+STUDY = Study(
+    name="learning_rate_transfer",
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="6 s",
+    require_installed=lambda: require_installed("digits"),
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+)

@@ -1,9 +1,9 @@
 """Zhang et al. 2026, appendix E.4: a carried rate trains better than an unchanged one, and how much worse than a tuned.
 
-The judges read `sims.learning_rate_transfer`. Losses above that of a net that gives all classes the same probability
-count as that one: nobody keeps a net that is worse, and no draw that diverges decides a mean. Errors are those over the
-nets that are trained at the carried rates, and those of the rates themselves, which rest on a few other nets: a rate's
-error in decades times the slope of the loss there.
+Losses above that of a net that gives all classes the same probability count as that one: nobody keeps a net that is
+worse, and no draw that diverges decides a mean. Errors are those over the nets that are trained at the carried rates,
+and those of the rates themselves, which rest on a few other nets: a rate's error in decades times the slope of the loss
+there.
 """
 
 from typing import Any
@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.verdicts import Deviation, Finding
-from meanfield.verification.zhang_2026.training.tuned_rates import CURVATURE_DRAWS
+from meanfield.transfer import CURVATURE_DRAWS
+from meanfield.verification import Claim, Contest, Deviation, Finding, Judges, Kind, checks
 
 TUNED, UNCHANGED = "tuned", "unchanged"
 # Two rates are compared at the sizes where they differ by more than so many decades.
 APART = 0.2
+WHERE_APART = "means over the sizes at which the two rates differ by a factor of 1.6 and more"
 
 # What rates rest on, each with an error of its own: what the first net gave, which moves the rates of all sizes, and
 # what the net itself gave. A rule that is not named here carries the rate that was tuned on the first net.
@@ -27,14 +26,18 @@ OF_CURVATURE = FIRST_STABLE, STABLE_HERE = "first stable", "stable here"
 OF_FIRST = (FIRST_TUNED, FIRST_STABLE)
 RESTS_ON = {TUNED: (TUNED_HERE,), "stable_ratio": (FIRST_TUNED, FIRST_STABLE, STABLE_HERE)}
 
-# The judges of `sims.learning_rate_transfer`.
 JUDGES = Judges("Zhang et al. 2026")
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """One for every rule of the run; L^(-3/2) knows no width."""
+    over_depth = [judge_three_halves(dataset)] if dataset.attrs["across"] == "depth" else []
+    return [*over_depth, *(judge(dataset) for judge in (judge_finite_depth, judge_stable_ratio, judge_wrong_sign))]
 
 
 def loss_costs(dataset: xr.Dataset) -> xr.DataArray:
     """Final loss less that at the rate tuned at this size, draw by draw, losses above chance counted as chance."""
-    chance, loss = dataset.attrs["chance_loss"], dataset["loss"]
-    bounded = loss.where(loss.isnull() | (loss < chance), chance)
+    bounded = dataset["loss"].clip(max=dataset.attrs["chance_loss"])
     return bounded - bounded.sel(rule=TUNED, drop=True)
 
 
@@ -114,45 +117,47 @@ def _in_words(by_family: xr.Dataset) -> str:
     )
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="A rate carried by L^(-3/2) costs less training loss than the unchanged rate in every family",
+    rival="in some family it costs as much or more",
+    source="appendix E.4, table 5",
+    measured=f"{WHERE_APART}, each family by itself; errors count those of the rates",
+)
 def judge_three_halves(dataset: xr.Dataset) -> Contest:
-    """A rate carried by L^(-3/2) costs less training loss than the unchanged rate in every family; rival: in some
-    family it costs as much or more; source: appendix E.4, table 5; measured: means over the sizes at which the two
-    rates differ by a factor of 1.6 and more, each family by itself; errors count those of the rates."""
     return _costs_less(dataset, "three_halves")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="A rate carried over {across} by the finite-depth rule costs less training loss than the unchanged rate, on "
+    "average over families",
+    rival="it costs as much or more",
+    measured=WHERE_APART,
+)
 def judge_finite_depth(dataset: xr.Dataset) -> Contest:
-    """A rate carried over {across} by the finite-depth rule costs less training loss than the unchanged rate, on
-    average over families; rival: it costs as much or more; measured: means over
-    the sizes at which the two rates differ by a factor of 1.6 and more."""
     return _costs_less(dataset, "finite_depth", on_average=True)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="A rate carried over {across} by the ratio of 2 / lambda_max costs less training loss than the unchanged "
+    "rate, on average over families",
+    rival="it costs as much or more",
+    measured=WHERE_APART,
+)
 def judge_stable_ratio(dataset: xr.Dataset) -> Contest:
-    """A rate carried over {across} by the ratio of 2 / lambda_max costs less training loss than the unchanged rate, on
-    average over families; rival: it costs as much or more; measured: means over
-    the sizes at which the two rates differ by a factor of 1.6 and more."""
     return _costs_less(dataset, "stable_ratio", on_average=True)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Negative control: the tuned rate costs less training loss than one carried over {across} with the wrong "
+    "sign in every family",
+    rival="in some family it costs as much or more",
+    measured=WHERE_APART,
+)
 def judge_wrong_sign(dataset: xr.Dataset) -> Contest:
-    """Negative control: the tuned rate costs less training loss than one carried over {across} with the wrong sign in
-    every family; rival: in some family it costs as much or more; measured: means over
-    the sizes at which the two rates differ by a factor of 1.6 and more."""
     return _costs_less(dataset, TUNED, "wrong_sign")
 
 
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """One for every rule of the run; L^(-3/2) knows no width."""
-    judges = (judge_finite_depth, judge_stable_ratio, judge_wrong_sign)
-    return [judge(dataset) for judge in ((judge_three_halves,) if dataset.attrs["across"] == "depth" else ()) + judges]
-
-
-# What was run: the preset "default" of `sims.learning_rate_transfer`.
+# What was run: the preset "default".
 CARRIED = "one epoch of gradient descent on digits, width 32, from 3 to 5, 8 and 12 units, four families"
 CLAIMS = (
     Claim(
