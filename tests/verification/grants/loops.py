@@ -4,7 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from meanfield.verification.wang_2026 import loop_growth, loop_updates, looped_transformers
+from meanfield.verification.wang_2026 import loop_growth, looped_transformers
+from sims import looped_update
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 
 
@@ -151,7 +152,7 @@ DRAWN = {
         partial(correlations, deep=lambda share: 0.0, looped=lambda share: 0.05 * (2 - share)),
         loop_growth.judge_correlations,
     ),
-    "updates by width": ("looped_update", updates_by_width, loop_updates.judge_width),
+    "updates by width": ("looped_update", updates_by_width, looped_update.judge_width),
     "looped energies": (
         "looped_transformer",
         partial(energies_of_transformers, model="looped", scaling="linear"),
@@ -184,9 +185,9 @@ DRAWN = {
         partial(updates_of_looped_transformers, scaling="sqrt", exponent=1.0),
         looped_transformers.judge_update_below,
     ),
-    "updates below the threshold": ("looped_update", updates_below_the_threshold, loop_updates.judge_below_threshold),
-    "isotropic updates": ("looped_update", isotropic_updates, loop_updates.judge_recursion),
-    "aligned updates": ("looped_update", aligned_updates, loop_updates.judge_aligned),
+    "updates below the threshold": ("looped_update", updates_below_the_threshold, looped_update.judge_below_threshold),
+    "isotropic updates": ("looped_update", isotropic_updates, looped_update.judge_recursion),
+    "aligned updates": ("looped_update", aligned_updates, looped_update.judge_aligned),
     "bounded energies of loops": (
         "looped_energy",
         partial(bounded_energies, model="looped", scaling="linear"),
