@@ -62,7 +62,7 @@ from meanfield.verification.verdicts import (
     judge_identity,
     power_in_words,
 )
-from meanfield.verification.wang_2026 import loop_growth, loop_rates, looped_transformers
+from meanfield.verification.wang_2026 import loop_growth, looped_transformers
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
 from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
@@ -220,7 +220,6 @@ __all__ = [
     "limit_law",
     "local_slopes",
     "loop_growth",
-    "loop_rates",
     "looped_transformers",
     "loss_tables",
     "lower",

@@ -3,7 +3,7 @@
 import re
 
 from meanfield.verification.claims import Claim
-from meanfield.verification.wang_2026 import loop_growth, loop_rates, looped_transformers
+from meanfield.verification.wang_2026 import loop_growth, looped_transformers
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
@@ -37,7 +37,6 @@ _OTHER_NETS = (
     tangent_propagation,
     carried_rates,
     loop_growth,
-    loop_rates,
     looped_transformers,
     tuned_rates,
 )

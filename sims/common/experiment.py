@@ -24,7 +24,6 @@ DURATIONS: dict[str, dict[str, str]] = {
     "learning_rate_search": {"smoke": "15 s", "default": "2 min", "paper": "20 h"},
     "learning_rate_transfer": {"smoke": "6 s", "default": "70 s", "paper": "20 h"},
     "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
-    "looped_rates": {"smoke": "6 s", "default": "80 s", "paper": "20 h"},
     "looped_transformer": {"smoke": "10 s", "default": "70 s", "paper": "3 h"},
     "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
     "overlap_recursion": {"smoke": "4 s", "default": "8 s", "paper": "4 min"},
