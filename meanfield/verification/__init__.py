@@ -62,7 +62,6 @@ from meanfield.verification.verdicts import (
     judge_identity,
     power_in_words,
 )
-from meanfield.verification.wang_2026 import loop_growth, looped_transformers
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
 from meanfield.verification.zhang_2026.identities.label_average import judge_prefactor, judge_split, label_average
@@ -219,8 +218,6 @@ __all__ = [
     "layer_ranges",
     "limit_law",
     "local_slopes",
-    "loop_growth",
-    "looped_transformers",
     "loss_tables",
     "lower",
     "mean_field_slope",

@@ -3,7 +3,6 @@
 import re
 
 from meanfield.verification.claims import Claim
-from meanfield.verification.wang_2026 import loop_growth, looped_transformers
 from meanfield.verification.zhang_2026.batches import batch_sizes, cross_entropies
 from meanfield.verification.zhang_2026.identities import aggregators, label_average, layer_norm
 from meanfield.verification.zhang_2026.plain_nets import (
@@ -36,8 +35,6 @@ _OTHER_NETS = (
     depth_exponents,
     tangent_propagation,
     carried_rates,
-    loop_growth,
-    looped_transformers,
     tuned_rates,
 )
 _SPECTRAL = (

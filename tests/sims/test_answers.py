@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from meanfield.verification.wang_2026 import looped_transformers
 from meanfield.verification.zhang_2026.batches import cross_entropies
 from meanfield.verification.zhang_2026.plain_nets import depth_growth
 from meanfield.verification.zhang_2026.plain_nets.growth import exponents
@@ -15,6 +14,7 @@ from sims.common.tables import heavy_tail_notes
 from sims.cross_entropy import report as losses
 from sims.learning_rate_search import report as search
 from sims.looped_transformer import report as loops
+from sims.looped_transformer.claims import energy, energy_slope
 from tests.sims.claim_controls.changes import put
 
 
@@ -30,7 +30,7 @@ def test_a_draw_that_makes_a_tenth_of_a_mean_is_told(share, said):
 
 def test_the_answer_on_loops_has_the_slope_of_the_larger_factor(smoke_run):
     dataset = smoke_run("looped_transformer")
-    slope = looped_transformers.energy_slope(dataset, "looped", "sqrt", -1).exponent
+    slope = energy_slope(energy(dataset, "looped", "sqrt", -1)).exponent
     assert f"under L^(-1/2), as L^{slope:.2f}" in _in_one_line(loops._answer(dataset, []))
 
 
