@@ -107,7 +107,6 @@ VARIABLES = (
     Variable("tuned_loss", "training loss at the tuned rate, of nets that it was not tuned on"),
     Variable("scaling", "factor on branches: sqrt, (2 L)^(-1/2), or linear, 1/(2 L)"),
     Variable("rate", "learning rate"),
-    Variable("seed", "number of the net that the rate is tuned on"),
 )
 
 

@@ -1,6 +1,6 @@
 """Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
-from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL, PowerLaw, fit_power_law
+from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL, PowerLaw, fit_power_law, log_slope
 from meanfield.common.files import (
     UNREADABLE,
     DamagedFileWarning,
@@ -45,6 +45,7 @@ __all__ = [
     "collect_seldom",
     "derived_seed",
     "fit_power_law",
+    "log_slope",
     "mean_square",
     "require_choice",
     "require_count",

@@ -111,7 +111,6 @@ from meanfield.verification.zhang_2026.plain_nets.overlap_conservation import de
 from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import drawn_slope, mean_field_slope
 from meanfield.verification.zhang_2026.residual_nets import family_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
-from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     hyperparameter_tables,
@@ -178,7 +177,6 @@ __all__ = [
     "contest",
     "coordinate_checks",
     "cross_entropies",
-    "depth_exponents",
     "depth_growth",
     "depth_laws",
     "deviation",
@@ -251,7 +249,6 @@ __all__ = [
     "spectral_products",
     "stencil_slopes",
     "table_cells",
-    "tangent_propagation",
     "training_assumptions",
     "transformer_checks",
     "tuned_rates",

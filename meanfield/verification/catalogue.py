@@ -14,7 +14,6 @@ from meanfield.verification.zhang_2026.plain_nets import (
 )
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
-from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     hyperparameter_tables,
@@ -32,8 +31,6 @@ _IDENTITIES = (aggregators, label_average, layer_norm)
 _OTHER_NETS = (
     batch_sizes,
     cross_entropies,
-    depth_exponents,
-    tangent_propagation,
     carried_rates,
     tuned_rates,
 )

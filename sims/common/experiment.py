@@ -29,7 +29,6 @@ DURATIONS: dict[str, dict[str, str]] = {
     "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
     "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
     "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
-    "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
     "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
 }
 
@@ -48,7 +47,6 @@ COMPILING: dict[str, str] = {
     "learning_rate_transfer": "6 s",
     "mlp_depth": "40 s",
     "overlap_recursion": "3 s",
-    "transformer_depth": "25 s",
 }
 
 

@@ -13,18 +13,32 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.estimates import PowerLaw, log_slope
-from meanfield.common.validation import Array
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest
-from meanfield.verification.published import PAPERS_EXPONENT
-from meanfield.verification.series import drawn_law, exponents_of, span, theory_slope
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import LIMIT_TOLERANCE
-from meanfield.verification.zhang_2026.training import tuned_rates
+from meanfield.common import Array, PowerLaw, log_slope
+from meanfield.verification import (
+    PAPERS_EXPONENT,
+    Claim,
+    Contest,
+    Judges,
+    Kind,
+    Ruling,
+    Series,
+    checks,
+    computed,
+    contest,
+    depth_laws,
+    exponents_of,
+    span,
+    tuned_rates,
+)
+from sims.common.datasets import ENDS
+
+NAME = "transformer_depth"
 
 LABEL_SCALE = "label_learning_rate_scale"
 LOCAL = "local_slope_mean_field"
-OTHER = {"pre": "post", "post": "pre"}
+OTHER = {"post": "pre", "pre": "post"}
+NORMS = tuple(OTHER)
+CASES = [{"norm": norm} for norm in NORMS]
 # Depth units per channel up to which drawn slopes are judged: above, nets are no longer wide.
 WIDE = 1 / 8
 # Nets that are judged are drawn so many times as often as the run's draws say.
@@ -32,7 +46,7 @@ MORE = 4
 # A relative difference of exponents that is an effect.
 EFFECT = tuned_rates.EFFECT
 
-# The judges of `sims.transformer_depth`; those of `tangent_propagation` are among them.
+# Those of `tangents` are among them.
 JUDGES = Judges("Zhang et al. 2026")
 
 
@@ -49,9 +63,7 @@ def net_of(dataset: xr.Dataset, norm: str, attention: str, scaling: str = "none"
 def at_width(at: xr.Dataset, which: str = "", name: str = LABEL_SCALE) -> xr.Dataset:
     """A drawn scale of one net at the full width ("") or at half of it ("narrow_"), at the depths that are judged."""
     chosen = at if which else at.sel(depth=at["wide_depth"].values)
-    values = {
-        f"{name}{end}": ("depth", chosen[f"{which}{name}{end}"].values) for end in ("", "_stderr", "_largest_share")
-    }
+    values = {f"{name}{end}": ("depth", chosen[f"{which}{name}{end}"].values) for end in ENDS}
     return xr.Dataset(values, {"depth": at["wide_depth"].values}, attrs=at.attrs | {"draws": MORE * at.attrs["draws"]})
 
 
@@ -63,18 +75,17 @@ def far_slopes(dataset: xr.Dataset, norm: str) -> Array:
 def predicted_slope(at: xr.Dataset) -> float:
     """Slope of the mean field over the drawn depths, weighted as the drawn scale is; NaN where there is none."""
     logs = at[f"log_{LABEL_SCALE}_mean_field"].values
-    return theory_slope(at, "depth", LABEL_SCALE, logs) if np.isfinite(logs).all() else float("nan")
+    return Series.of(at, LABEL_SCALE).slope_of("depth", logs) if np.isfinite(logs).all() else float("nan")
 
 
 def drawn_slope(at: xr.Dataset, name: str = LABEL_SCALE) -> PowerLaw:
     """Slope of a drawn scale over its depths, by their errors."""
-    return drawn_law(at, "depth", name)
+    return Series.of(at, name).law("depth")
 
 
-def local_slopes(at: xr.Dataset, name: str = LABEL_SCALE) -> list[PowerLaw]:
-    """Slopes of a drawn scale from every depth to the next."""
-    steps = (at.isel(depth=slice(place, place + 2)) for place in range(at.sizes["depth"] - 1))
-    return [drawn_slope(step, name) for step in steps]
+def local_slopes(at: xr.Dataset) -> list[PowerLaw]:
+    """Slopes of the label term's drawn scale from every depth to the next."""
+    return [drawn_slope(at.isel(depth=slice(place, place + 2))) for place in range(at.sizes["depth"] - 1)]
 
 
 def has_mean_field(dataset: xr.Dataset) -> bool:
@@ -82,20 +93,27 @@ def has_mean_field(dataset: xr.Dataset) -> bool:
     return bool(dataset[f"log_{LABEL_SCALE}_mean_field"].notnull().all())
 
 
-@JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
+@JUDGES.decide(
+    claim="{norm}-norm: eta* of the label term tends to L^(-3/2)",
+    source="section 3.5, appendix D.4",
+    rival="to L^(-1/2) (ln L)^(-3/2), slope {rival:.3f} at L = {far}",
+    measured="the mean field's local slope there",
+    cases=CASES,
+)
 def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
-    """{norm}-norm: eta* of the label term tends to L^(-3/2); rival: to L^(-1/2) (ln L)^(-3/2), slope {rival:.3f} at
-    L = {far}; source: section 3.5, appendix D.4; measured: the mean field's local slope there."""
     far, slopes = int(dataset["slope_depth"][-1]), far_slopes(dataset, norm)
     rival = pre_norm_slope(far)
     evidence, words = by_attention("local slope", slopes, dataset), {"far": f"{far:,}", "rival": rival}
-    return computed(slopes, PAPERS_EXPONENT, rival, LIMIT_TOLERANCE, evidence, words)
+    return computed(slopes, PAPERS_EXPONENT, rival, depth_laws.LIMIT_TOLERANCE, evidence, words)
 
 
-@JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
+@JUDGES.decide(
+    claim="{norm}-norm: drawn eta* of the label term falls as the mean field says over L = {depths}",
+    rival="as it says of {other}-norm",
+    measured="slopes of the label term's scale",
+    cases=CASES,
+)
 def judge_theory(dataset: xr.Dataset, norm: str) -> Contest:
-    """{norm}-norm: drawn eta* of the label term falls as the mean field says over L = {depths}; rival: as it says of
-    {other}-norm; measured: slopes of the label term's scale."""
     nets = _nets(dataset, norm)
     slope, stderr, slack = _drawn(nets)
     own, other = (_predicted(dataset, which) for which in (norm, OTHER[norm]))
@@ -104,15 +122,17 @@ def judge_theory(dataset: xr.Dataset, norm: str) -> Contest:
     return made.saying(words, depths=span(dataset["wide_depth"]), other=OTHER[norm])
 
 
-judge_post_limit, judge_pre_limit = (partial(judge_limit, norm=norm) for norm in ("post", "pre"))
-judge_post_theory, judge_pre_theory = (partial(judge_theory, norm=norm) for norm in ("post", "pre"))
+judge_post_limit, judge_pre_limit = (partial(judge_limit, norm=norm) for norm in NORMS)
+judge_post_theory, judge_pre_theory = (partial(judge_theory, norm=norm) for norm in NORMS)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Where a Transformer normalises has minimal effect: slopes differ by less than a tenth of post-norm's",
+    source="section 4.5",
+    rival="they differ as in the mean field",
+    measured="slope of pre-norm less that of post-norm over L = {depths}, without a factor on branches",
+)
 def judge_placement(dataset: xr.Dataset) -> Contest:
-    """Where a Transformer normalises has minimal effect: slopes differ by less than a tenth of post-norm's; rival: they
-    differ as in the mean field; source: section 4.5; measured: slope of pre-norm less that of post-norm over
-    L = {depths}, without a factor on branches."""
     pre, post = (_nets(dataset, norm) for norm in ("pre", "post"))
     (before, *errors), (after, *errors_after) = (_drawn(nets) for nets in (pre, post))
     stderr, slack = np.hypot(errors[0], errors_after[0]), errors[1] + errors_after[1]
@@ -122,11 +142,13 @@ def judge_placement(dataset: xr.Dataset) -> Contest:
     return _of_draws(made, pre + post).saying(words, depths=span(dataset["wide_depth"]))
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="In the limit of depth slopes of pre- and post-norm differ by less than a tenth of 3/2",
+    source="section 4.5, taken to the limit",
+    rival="by {rival:.3f} at L = {far}, as -3/2 and the slope of L^(-1/2) (ln L)^(-3/2) do",
+    measured="local slopes of the mean field, without a factor on branches",
+)
 def judge_placement_limit(dataset: xr.Dataset) -> Ruling:
-    """In the limit of depth slopes of pre- and post-norm differ by less than a tenth of 3/2; rival: by {rival:.3f} at
-    L = {far}, as -3/2 and the slope of L^(-1/2) (ln L)^(-3/2) do; source: section 4.5, taken to the limit; measured:
-    local slopes of the mean field, without a factor on branches."""
     far, apart = int(dataset["slope_depth"][-1]), far_slopes(dataset, "pre") - far_slopes(dataset, "post")
     rival = pre_norm_slope(far) - PAPERS_EXPONENT
     evidence, words = by_attention("difference", apart, dataset), {"far": f"{far:,}", "rival": rival}
@@ -183,7 +205,7 @@ CLAIMS = (
         'AM-muP maximal-update learning rate eta* (Sec. 3.2) satisfies eta*(L_tr) = Theta(L_tr^(-3/2))" (appendix '
         "D.4, corollary)",
         hypotheses="assumption 1 of appendix D (A20d), mean field, weak dependence",
-        checks=checks("transformer_depth", judge_post_limit, judge_post_theory),
+        checks=checks(NAME, judge_post_limit, judge_post_theory),
     ),
     Claim(
         id="A20b",
@@ -195,25 +217,10 @@ CLAIMS = (
         'this analogous tangent-propagation stability condition, the depth exponent is unchanged" (appendix D.4, '
         "remark)",
         hypotheses="those of A20a but for assumption 1 on pre-norm units, which the remark asks for (A20d)",
-        checks=checks("transformer_depth", judge_pre_limit, judge_pre_theory),
+        checks=checks(NAME, judge_pre_limit, judge_pre_theory),
         replaced_by="L^(-1/2) (ln L)^(-3/2): with 8 tokens local slopes of -1.4 at L = 8, -1.0 at 64 and -0.76 at 1000",
         premise="the remark keeps the exponent where rho is bounded; the stream's variance grows with l and the "
         "branches do not, so that rho_{l:h} of tangents that tokens share grows as l/h",
-    ),
-    Claim(
-        id="A20c",
-        kind=Kind.AS_STATED,
-        source="Zhang et al. 2026, section 4.5",
-        statement="normalisation placement has minimal effect on the exponent of eta* over depths that are trained: "
-        "slopes differ by less than a tenth (judged: tuned rates of our own nets over 2 .. 16 units, and drawn eta* at "
-        "initialisation over 4 .. 32)",
-        printed='"In ViTs, Pre-LN and Post-LN yield similar exponents (-1.131 vs -1.178, 4.0% difference), '
-        'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
-        hypotheses="the paper tunes ViTs, whose slopes are -1.131 and -1.178; a tenth is our reading of 'minimal'",
-        checks=(
-            *checks("learning_rate_search", tuned_rates.judge_placement),
-            *checks("transformer_depth", judge_placement),
-        ),
     ),
     Claim(
         id="A20e",
@@ -226,7 +233,7 @@ CLAIMS = (
         'constants in the update budget rather than the leading depth exponent" (section 3.1)',
         hypotheses="those of A20a, but for bounded Jacobians, which section 3.1 asks for and pre-norm nets do not have "
         "(A20d); the paper tuned trained nets, of 20 blocks or fewer in its tables",
-        checks=checks("transformer_depth", judge_placement_limit),
+        checks=checks(NAME, judge_placement_limit),
         replaced_by="without a factor on branches slopes of the mean field differ by 0.88 at a million units, and by 1 "
         "in the limit up to logarithms",
         premise="what trained nets of few blocks show is taken for the limit, where each norm has a law of its own",

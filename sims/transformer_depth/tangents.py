@@ -10,13 +10,20 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw
-from meanfield.common.validation import Array
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, contest
-from meanfield.verification.series import drawn_law, exponents_of, shown_laws
-from meanfield.verification.verdicts import Deviation, Finding
-from meanfield.verification.zhang_2026.transformers.depth_exponents import JUDGES, MORE, by_attention, has_mean_field
+from meanfield.common import Array, PowerLaw
+from meanfield.verification import (
+    Claim,
+    Contest,
+    Deviation,
+    Finding,
+    Kind,
+    Series,
+    checks,
+    contest,
+    exponents_of,
+    shown_laws,
+)
+from sims.transformer_depth.exponents import CASES, JUDGES, MORE, NAME, NORMS, by_attention, has_mean_field
 
 # As drawn by width, at layers that are few against it.
 RHO, SPREAD, REMAINDER = (f"tangent_propagation{end}_by_width" for end in ("", "_spread", "_remainder"))
@@ -33,10 +40,14 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     return [judge(dataset) for judge in (judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all)]
 
 
-@JUDGES.decide_each({"norm": "post"}, {"norm": "pre"})
+@JUDGES.decide(
+    claim="{norm}-norm: rho of tangents that all tokens share is bounded in depth",
+    source="eq. 42, appendix D.4",
+    rival="it grows as the variance of a pre-norm stream, in proportion to l",
+    measured="d ln rho / d ln l over l = {layers}",
+    cases=CASES,
+)
 def judge_bounded(dataset: xr.Dataset, norm: str) -> Contest:
-    """{norm}-norm: rho of tangents that all tokens share is bounded in depth; rival: it grows as the variance of a
-    pre-norm stream, in proportion to l; source: eq. 42, appendix D.4; measured: d ln rho / d ln l over l = {layers}."""
     at, last = dataset.sel(norm=norm, direction="shared"), dataset.sizes["wide_layer"]
     ends = [last // LAST, last]
     (narrow, _), wide = (_growth(at.isel(width=place), ends) for place in (-2, -1))
@@ -48,24 +59,29 @@ def judge_bounded(dataset: xr.Dataset, norm: str) -> Contest:
     )
 
 
-judge_post_bounded, judge_pre_bounded = (partial(judge_bounded, norm=norm) for norm in ("post", "pre"))
+judge_post_bounded, judge_pre_bounded = (partial(judge_bounded, norm=norm) for norm in NORMS)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Fluctuations of rho at layer {layer} vanish with the width, as n^(-1/2) or faster",
+    source="eq. 44",
+    rival="they do not",
+    measured="slopes in n of the standard deviation, mean over nets, for both directions",
+)
 def judge_fluctuations(dataset: xr.Dataset) -> Contest:
-    """Fluctuations of rho at layer {layer} vanish with the width, as n^(-1/2) or faster; rival: they do not; source:
-    eq. 44; measured: slopes in n of the standard deviation, mean over nets, for both directions."""
     at = dataset.sel(wide_layer=SHALLOW)
     laws = {name: _mean_law(at.sel(direction=name), SPREAD) for name in map(str, at["direction"].values)}
     words = ", ".join(f"{shown_laws(law)} ({name})" for name, law in laws.items())
     return _vanishing(at, list(laws.values()), f"slopes {words}")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="rho at layer {layer} is the same for all directions, up to a remainder that vanishes as fluctuations do",
+    source="eqs. 42, 43",
+    rival="what tokens share keeps more than what sums to zero over tokens, at any width",
+    measured="slope in n of half the difference, mean over nets",
+)
 def judge_one_for_all(dataset: xr.Dataset) -> Contest:
-    """rho at layer {layer} is the same for all directions, up to a remainder that vanishes as fluctuations do; rival:
-    what tokens share keeps more than what sums to zero over tokens, at any width; source: eqs. 42, 43; measured: slope
-    in n of half the difference, mean over nets."""
     at = dataset.sel(wide_layer=SHALLOW)
     rho = at[RHO].isel(width=-1)
     shared, other = (float(rho.sel(direction=direction).mean()) for direction in ("shared", "difference"))
@@ -100,7 +116,7 @@ def _mean_law(at: xr.Dataset, name: str) -> PowerLaw:
     """Power of the width that a quantity goes as: the mean over nets, which are drawn independently."""
     nets = at.stack(net=("norm", "attention_scale"))
     slopes, errors = exponents_of(
-        *(drawn_law(nets.isel(net=place), "width", name) for place in range(nets.sizes["net"]))
+        *(Series.of(nets.isel(net=place), name).law("width") for place in range(nets.sizes["net"]))
     )
     return PowerLaw(float(slopes.mean()), float(np.sqrt(np.square(errors).sum()) / len(errors)), float("nan"))
 
@@ -115,9 +131,7 @@ CLAIMS = (
         printed='"0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with constants independent of L_tr, h, and l ... '
         'corresponding overlap fluctuations are negligible" (appendix D.3, assumption 1)',
         hypotheses="it is one: appendix D assumes it",
-        checks=checks(
-            "transformer_depth", judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all
-        ),
+        checks=checks(NAME, judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all),
         replaced_by="pre-norm: rho_{l:h} of tangents that tokens share grows as l/h; either norm: at l = 128 these "
         "keep 5 to 60 times what tangents keep that sum to zero over tokens; at a given layer fluctuations do vanish "
         "with the width",
