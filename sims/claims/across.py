@@ -2,7 +2,7 @@
 
 from meanfield.verification import Check, Claim, Kind, checks, coordinate_checks, spectral_products, tuned_rates
 from sims import update_orders
-from sims.transformer_depth import exponents
+from sims.transformer_depth import claims as transformer_depth
 
 CLAIMS = (
     Claim(
@@ -17,7 +17,7 @@ CLAIMS = (
         hypotheses="the paper tunes ViTs, whose slopes are -1.131 and -1.178; a tenth is our reading of 'minimal'",
         checks=(
             *checks(tuned_rates.SIMULATION, tuned_rates.judge_placement),
-            *checks(exponents.NAME, exponents.judge_placement),
+            *checks(transformer_depth.NAME, transformer_depth.judge_placement),
         ),
     ),
     Claim(

@@ -8,13 +8,16 @@ import xarray as xr
 from meanfield.verification import PAPERS_EXPONENT, Finding
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Table, drawn, number, predicted, signed, slope
-from sims.transformer_depth import tangents
-from sims.transformer_depth.exponents import (
+from sims.transformer_depth.claims import (
     LABEL_SCALE,
     LOCAL,
     NORMS,
+    REMAINDER,
+    RHO,
+    SHALLOW,
     drawn_slope,
     far_slopes,
+    findings,
     has_mean_field,
     judge_post_limit,
     judge_pre_limit,
@@ -36,7 +39,7 @@ WORDS = {
     "all tokens; of their difference, which sums to zero over tokens. spread: standard deviation of rho over draws, of "
     "shared tangents, over rho.",
 }
-WHOLE, RHO = "learning_rate_scale", "tangent_propagation"
+WHOLE = "learning_rate_scale"
 IN_USE = "inverse_sqrt"
 
 
@@ -164,11 +167,11 @@ def _layer_cells(here: xr.Dataset) -> list[str]:
 
 def _breaks(dataset: xr.Dataset) -> str:
     """Every place where the proof of Zhang et al. 2026, appendix D, does not go through, with its number."""
-    last, early, widths = int(dataset["layer"][-1]), tangents.SHALLOW, dataset["width"].values
+    last, early, widths = int(dataset["layer"][-1]), SHALLOW, dataset["width"].values
     in_use = dataset.sel(attention_scale=IN_USE)
     grown = float(in_use[RHO].sel(norm="pre", direction="shared", start=0, layer=last))
     lost = float(in_use[RHO].sel(norm="post", direction="difference", start=early, layer=last))
-    left = in_use[tangents.REMAINDER].sel(norm="post", wide_layer=early).values
+    left = in_use[REMAINDER].sel(norm="post", wide_layer=early).values
     noise = (in_use[f"{RHO}_spread"] / in_use[RHO]).sel(norm="post", direction="shared", start=0).values
     plain = in_use.sel(scaling="none")
     variance = float(plain["stream_variance"].sel(norm="pre", layer=last))
@@ -194,7 +197,7 @@ REPORT = Report(
     heading="Transformer: width {width}, heads {heads}, tokens {tokens}, outputs {outputs}; {draws} draws of "
     "the deepest nets, more of others, seed {seed}; learning rate 1",
     parts=[_scale_tables, SLOPE_TABLE, _local_table, _layer_table, _breaks],
-    findings=tangents.findings,
+    findings=findings,
     heavy=(LABEL_SCALE, WHOLE, RHO),
     words=WORDS,
 )

@@ -26,10 +26,8 @@ from sims.common.data.images import image_tokens
 from sims.common.datasets import ENDS, Axes, Variable, attributes, over, seeded_run, taken
 from sims.common.results import Results
 from sims.common.study import Study
-from sims.transformer_depth import exponents, tangents
-from sims.transformer_depth.exponents import LABEL_SCALE, LOCAL, MORE, NAME, WIDE
+from sims.transformer_depth.claims import CLAIMS, LABEL_SCALE, LOCAL, MORE, NAME, RHO, SHALLOW, WIDE
 from sims.transformer_depth.report import REPORT
-from sims.transformer_depth.tangents import SHALLOW
 
 # What is asked for.
 
@@ -78,7 +76,6 @@ AXES: Axes = {
 UNSCALED: Axes = {name: AXES[name] for name in ("norm", "attention_scale")}
 SCALES = ("learning_rate_scale", LABEL_SCALE)
 TOKENS = ("token_correlation", "stream_variance")
-RHO = "tangent_propagation"
 # Nets with a factor on branches, which scatter less, are drawn by this part of the draws.
 FEWER = 2
 # Parts of the width at which tangents are compared; scales are drawn at half the width, too.
@@ -280,5 +277,5 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=(*exponents.CLAIMS, *tangents.CLAIMS),
+    claims=CLAIMS,
 )

@@ -6,7 +6,7 @@ import pytest
 from figures import transformer_depth as figure
 from meanfield.execution import Workers
 from meanfield.verification.verdicts import Verdict
-from sims.transformer_depth import exponents, study, tangents
+from sims.transformer_depth import claims, study
 from sims.transformer_depth.study import STUDY as simulation
 from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
 from tests.sims.commands import assert_refused
@@ -22,7 +22,7 @@ def finished(smoke_run):
 
 def _as_predicted(dataset, order=("post", "pre")):
     """Drawn scales at both widths that are those of the mean field to 0.3 %, norms in this order."""
-    name = exponents.LABEL_SCALE
+    name = claims.LABEL_SCALE
     scale = np.exp(dataset[f"log_{name}_mean_field"]).sel(norm=list(order)).assign_coords(norm=dataset["norm"])
     judged = scale.sel(scaling="none", depth=dataset["wide_depth"].values, drop=True).rename(depth="wide_depth")
     values = {name: scale, f"narrow_{name}": np.sqrt(2) * judged}
@@ -32,26 +32,26 @@ def _as_predicted(dataset, order=("post", "pre")):
 
 
 def test_verdicts(finished):
-    assert exponents.judge_limit(finished, "post").verdict is Verdict.CONFIRMED
-    assert exponents.judge_limit(finished, "pre").verdict is Verdict.REFUTED
-    assert exponents.judge_placement_limit(finished).verdict is Verdict.REFUTED
-    assert len(tangents.findings(finished)) == len(exponents.JUDGES)
+    assert claims.judge_limit(finished, "post").verdict is Verdict.CONFIRMED
+    assert claims.judge_limit(finished, "pre").verdict is Verdict.REFUTED
+    assert claims.judge_placement_limit(finished).verdict is Verdict.REFUTED
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_scales_of_the_other_norm_are_refuted(finished):
     """Power: to 0.3 % at two depths, slopes of either norm are told apart; the difference is no minimal effect."""
     right, wrong = _as_predicted(finished), _as_predicted(finished, ("pre", "post"))
-    for norm in exponents.OTHER:
-        assert exponents.judge_theory(right, norm).verdict is Verdict.CONFIRMED
-        assert exponents.judge_theory(wrong, norm).verdict is Verdict.REFUTED
-    assert exponents.judge_placement(_as_predicted(finished, ("pre", "pre"))).verdict is Verdict.CONFIRMED
+    for norm in claims.OTHER:
+        assert claims.judge_theory(right, norm).verdict is Verdict.CONFIRMED
+        assert claims.judge_theory(wrong, norm).verdict is Verdict.REFUTED
+    assert claims.judge_placement(_as_predicted(finished, ("pre", "pre"))).verdict is Verdict.CONFIRMED
 
 
 def test_tangents_as_assumed_are_confirmed(finished):
     """Negative control: one rho for all, whose fluctuations vanish."""
     made = tangents_as_assumed({"transformer_depth": finished})["transformer_depth"].assign_attrs(draws=1000)
-    judged = (tangents.judge_post_bounded, tangents.judge_pre_bounded, tangents.judge_one_for_all)
-    for judge in (*judged, tangents.judge_fluctuations):
+    judged = (claims.judge_post_bounded, claims.judge_pre_bounded, claims.judge_one_for_all)
+    for judge in (*judged, claims.judge_fluctuations):
         assert judge(made).verdict is Verdict.CONFIRMED
 
 
@@ -66,7 +66,7 @@ def _made(dataset, **changed):
 def test_tangents_that_grow_are_refuted(finished):
     """rho = l has slope 1; and l^0.5 is no bounded rho where half the width changes its slope by 0.05."""
     layer, width = finished["wide_layer"], finished["width"]
-    for judge in (tangents.judge_post_bounded, tangents.judge_pre_bounded):
+    for judge in (claims.judge_post_bounded, claims.judge_pre_bounded):
         finding = judge(_made(finished, **{"": layer}))
         assert finding.verdict is Verdict.REFUTED
         assert "slope 1.000 (inverse), 1.000 (inverse_sqrt)" in finding.evidence
@@ -76,7 +76,7 @@ def test_tangents_that_grow_are_refuted(finished):
 
 def test_fluctuations_that_vanish_more_slowly_are_not_confirmed(finished):
     made = _made(finished, _spread=finished["width"] ** -0.3)
-    assert tangents.judge_fluctuations(made).verdict is not Verdict.CONFIRMED
+    assert claims.judge_fluctuations(made).verdict is not Verdict.CONFIRMED
 
 
 def test_nets_that_are_judged_are_drawn_as_often_as_judges_say():
@@ -85,14 +85,14 @@ def test_nets_that_are_judged_are_drawn_as_often_as_judges_say():
     plan = simulation.checked(options)
     runs = study._runs(options, *(plan[name] for name in ("nets", "blocks", "inputs")))
     judged = [*runs["narrow"], *runs["by_width"]]
-    judged += [run for run in runs["streams"] if run.net.scaling == "none" and 2 * run.net.depth <= 64 * exponents.WIDE]
-    assert {run.draws for run in judged} == {exponents.MORE * options.draws}
-    assert exponents.MORE > 1
+    judged += [run for run in runs["streams"] if run.net.scaling == "none" and 2 * run.net.depth <= 64 * claims.WIDE]
+    assert {run.draws for run in judged} == {claims.MORE * options.draws}
+    assert claims.MORE > 1
 
 
 def test_slopes_of_theory_tend_to_both_laws(finished):
-    local = finished[exponents.LOCAL].mean("attention_scale")
-    laws = np.array([exponents.pre_norm_slope(depth) for depth in local["slope_depth"].values])
+    local = finished[claims.LOCAL].mean("attention_scale")
+    laws = np.array([claims.pre_norm_slope(depth) for depth in local["slope_depth"].values])
     missed = {"post": np.abs(local.sel(norm="post") + 1.5), "pre": np.abs(local.sel(norm="pre") - laws)}
     for norm, distance in missed.items():
         assert distance[-1] < 0.03, norm
@@ -102,15 +102,15 @@ def test_slopes_of_theory_tend_to_both_laws(finished):
 def test_pre_norm_slope_is_that_of_its_law():
     depths = np.array([5e5, 1e6])
     law = depths**-0.5 * np.log(depths) ** -1.5
-    assert exponents.pre_norm_slope(1e6) == pytest.approx(np.diff(np.log(law))[0] / np.log(2), rel=1e-12)
+    assert claims.pre_norm_slope(1e6) == pytest.approx(np.diff(np.log(law))[0] / np.log(2), rel=1e-12)
 
 
 def test_figure_shows_the_numbers(finished):
     post, _, slopes, *_ = figure.draw(finished).axes
-    at = exponents.net_of(finished, "post", "inverse")
-    expected = np.exp(at[f"log_{exponents.LABEL_SCALE}_mean_field"].values) / float(at[exponents.LABEL_SCALE][0])
+    at = claims.net_of(finished, "post", "inverse")
+    expected = np.exp(at[f"log_{claims.LABEL_SCALE}_mean_field"].values) / float(at[claims.LABEL_SCALE][0])
     np.testing.assert_allclose(post.lines[0].get_ydata(), expected)
-    np.testing.assert_allclose(slopes.lines[0].get_ydata(), at[exponents.LOCAL].values)
+    np.testing.assert_allclose(slopes.lines[0].get_ydata(), at[claims.LOCAL].values)
 
 
 def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
