@@ -68,7 +68,11 @@ VARIABLES = (
     Variable("largest_share", "share of the largest draw in the mean of H_L"),
     Variable("log_energy_far", "ln H_L in the mean field, far up"),
     Variable("log_energy_by_alpha", "ln H_L of loops in the mean field, far up, by alpha"),
-    Variable("increment_correlation", "correlation coefficient of two increments of the stream", source="figure 2"),
+    Variable(
+        "increment_correlation",
+        "correlation coefficient of two increments of the stream",
+        source="Wang et al. 2026, figure 2",
+    ),
     *(
         Variable(f"{along}_spread", f"standard deviation over draws of the cross term B_L, by {words}")
         for along, words in (("cross_width", "width"), ("cross_loops", "loops"), ("cross_eps_loops", "eps L"))

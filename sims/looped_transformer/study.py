@@ -90,7 +90,11 @@ VARIABLES = (
         Variable(f"deepnorm_{name}", f"{ENERGIES[name]} of post-norm nets with the constants of DeepNorm")
         for name in ("residual_energy", "initial_energy", "stream_change", "loss")
     ),
-    Variable("increment_correlation", "correlation coefficient of what two loops add to the stream", source="figure 2"),
+    Variable(
+        "increment_correlation",
+        "correlation coefficient of what two loops add to the stream",
+        source="Wang et al. 2026, figure 2",
+    ),
     Variable("energy_by_rate", "residual energy H_L of looped nets by learning rate"),
     Variable("first_order_change", "change of a looped stream under one update", "|dh_L|^2 / N at learning rate 1"),
     Variable("log_toy_correlation_term", "ln C_L of the un-normalised loop, mean field"),
