@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from figures._command import command
 from figures.legends import legend_under
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
-from meanfield.verification import PAPERS_EXPONENT
-from meanfield.verification import depth_exponents as claims
+from meanfield.verification import PAPERS_EXPONENT, Series
 
+LABEL_SCALE = "label_learning_rate_scale"
 SCALINGS = {"none": "no factor", "multiplier_sqrt": "factor $L^{-1/2}$", "multiplier_linear": "factor 1/L"}
 COLORS = {"none": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0]}
 NORMS = {"post": MEAN_FIELD, "pre": FURTHER[0]}
@@ -42,7 +42,7 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 def _scales(axes: Axes, dataset: xr.Dataset, norm: str) -> None:
     """Points drawn, lines mean field, over the first of the nets without factor; dashed the papers' law."""
-    depth, name = dataset["depth"].values, claims.LABEL_SCALE
+    depth, name = dataset["depth"].values, LABEL_SCALE
     for attention, look in POINTS.items():
         first = float(dataset[name].sel(attention_scale=attention, scaling="none")[0])
         for scaling, color in COLORS.items():
@@ -62,9 +62,10 @@ def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
     far, wide = dataset["slope_depth"].values, dataset["wide_depth"].values
     for norm, color in NORMS.items():
         for attention, look in POINTS.items():
-            at = claims.net_of(dataset, norm, attention)
-            axes.plot(far, at[claims.LOCAL].values, LINES[attention], color=color)
-            laws = claims.local_slopes(at.sel(depth=wide))
+            at = _plain(dataset, norm, attention)
+            axes.plot(far, at["local_slope_mean_field"].values, LINES[attention], color=color)
+            scale = Series.of(at, LABEL_SCALE).sel(depth=wide)
+            laws = [scale.isel(depth=slice(place, place + 2)).law("depth") for place in range(len(wide) - 1)]
             slope, error = ([getattr(law, part) for law in laws] for part in ("exponent", "stderr"))
             label = f"{norm}-norm" if attention == NAMED else None
             axes.errorbar(wide[1:], slope, error, color=color, label=label, **look)
@@ -75,12 +76,17 @@ def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
     legend_under(axes, 2, fontsize=7)
 
 
+def _plain(dataset: xr.Dataset, norm: str, attention: str) -> xr.Dataset:
+    """One net without a factor on its branches."""
+    return dataset.sel(norm=norm, attention_scale=attention, scaling="none")
+
+
 def _tokens(axes: Axes, dataset: xr.Dataset) -> None:
     """Drawn, and black what the mean field says."""
     layer, name = dataset["layer"].values, "token_correlation"
     for norm, color in NORMS.items():
         for attention, style in LINES.items():
-            at = claims.net_of(dataset, norm, attention)
+            at = _plain(dataset, norm, attention)
             named = attention == NAMED
             axes.plot(layer, at[name].values, style, color=color, label=f"{norm}-norm, drawn" if named else None)
             theory = "mean field" if named and norm == "pre" else None

@@ -5,7 +5,7 @@ from meanfield.theory.finite_channels import finite_channel_factor, finite_chann
 from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.theory.laws import log_path_sum_scale, residual_exponent, single_site_overlap
 from meanfield.theory.learning_rate import learning_rate_exponent, scales_at, scales_by_depth
-from meanfield.theory.loops import log_own_energies, log_update_energies
+from meanfield.theory.loops import has_closed_energy, log_increment_gain, log_own_energies, log_update_energies
 from meanfield.theory.mean_field.edge_loss import EdgeLoss, edge_loss, transport_eigenvalue
 from meanfield.theory.mean_field.fluctuations import chain_corrections, mean_field_chain
 from meanfield.theory.mean_field.label_term import correlated_term
@@ -35,9 +35,11 @@ __all__ = [
     "growth_bound",
     "growth_constant",
     "growth_since_birth",
+    "has_closed_energy",
     "label_covariance",
     "label_spread",
     "learning_rate_exponent",
+    "log_increment_gain",
     "log_own_energies",
     "log_path_sum_scale",
     "log_update_energies",

@@ -116,7 +116,6 @@ from meanfield.verification.zhang_2026.plain_nets.many_channels import (
 )
 from meanfield.verification.zhang_2026.residual_nets import family_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
-from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import (
     coordinate_checks,
     hyperparameter_tables,
@@ -216,10 +215,6 @@ __all__ = [
     "layer_ranges",
     "limit_law",
     "local_slopes",
-    "loop_growth",
-    "loop_rates",
-    "loop_updates",
-    "looped_transformers",
     "loss_tables",
     "lower",
     "mean_over_draws",
@@ -246,7 +241,6 @@ __all__ = [
     "span",
     "spectral_products",
     "table_cells",
-    "tangent_propagation",
     "training_assumptions",
     "transformer_checks",
     "tuned_rates",

@@ -6,7 +6,6 @@ from meanfield.verification import (
     Kind,
     checks,
     coordinate_checks,
-    depth_exponents,
     of_rival,
     spectral_products,
 )
@@ -15,6 +14,7 @@ from sims.cnn_finite_channels import claims as finite_channels
 from sims.cnn_overlap import claims as cnn_overlap
 from sims.learning_rate_scale import claims as scales
 from sims.learning_rate_search import claims as learning_rate_search
+from sims.transformer_depth import claims as transformer_depth
 
 CLAIMS = (
     Claim(
@@ -131,7 +131,7 @@ CLAIMS = (
         hypotheses="the paper tunes ViTs, whose slopes are -1.131 and -1.178; a tenth is our reading of 'minimal'",
         checks=(
             *checks(learning_rate_search.NAME, learning_rate_search.judge_placement),
-            *checks("transformer_depth", depth_exponents.judge_placement),
+            *checks(transformer_depth.NAME, transformer_depth.judge_placement),
         ),
     ),
     Claim(

@@ -18,16 +18,11 @@ DURATIONS: dict[str, dict[str, str]] = {
     "coordinate_check": {"smoke": "5 s", "default": "20 s", "paper": "20 min"},
     "learning_rate_scale": {"smoke": "6 s", "default": "8 s", "paper": "30 s"},
     "learning_rate_transfer": {"smoke": "6 s", "default": "70 s", "paper": "20 h"},
-    "looped_energy": {"smoke": "3 s", "default": "6 s", "paper": "40 s"},
-    "looped_rates": {"smoke": "6 s", "default": "80 s", "paper": "20 h"},
-    "looped_update": {"smoke": "3 s", "default": "10 s", "paper": "80 s"},
-    "looped_transformer": {"smoke": "10 s", "default": "70 s", "paper": "3 h"},
     "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
     "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
     "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
     "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
     "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
-    "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
     "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
 }
 
@@ -39,8 +34,6 @@ COMPILING: dict[str, str] = {
     "cnn_padding": "50 s",
     "learning_rate_scale": "2 s",
     "learning_rate_transfer": "6 s",
-    "looped_energy": "35 s",
-    "looped_update": "45 s",
     "mlp_depth": "40 s",
     "transformer_depth": "25 s",
 }

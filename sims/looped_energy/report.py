@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding
-from meanfield.verification import loop_growth as claims
 from sims.common.report import Report, answer
-from sims.common.tables import against, drawn, number, predicted, rows, table
+from sims.common.tables import Column, Table, against, drawn, number, table
+from sims.looped_energy.claims import JUDGES, judge_printed_growth
 
 WORDS = {
     "ln H": "logarithm of |h_L|^2 / N, 0 at the start.",
@@ -25,26 +25,37 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     last = dataset["log_energy"].sel(model="looped").isel(loops=-1)
     grown, bounded = (float(last.sel(scaling=name)) for name in ("sqrt", "linear"))
     at_end = f"after {int(last['loops'])} steps ln(H_L / H_0) = {grown:.3g}; under 1/L it is {bounded:.3g}"
-    return answer([claims.judge_printed_growth(dataset)], at_end)
+    return answer([judge_printed_growth(dataset)], at_end)
+
+
+def _energy_column(scaling: str) -> Column:
+    header = [f"ln H, {EPS[scaling]}", "mean field", "s.e."]
+    return Column(header, lambda at: against(at.sel(scaling=scaling), "log_energy"))
 
 
 def _energy_tables(dataset: xr.Dataset) -> list[str]:
-    def cells(at: xr.Dataset) -> list[str]:
-        return [cell for scaling in EPS for cell in against(at.sel(scaling=scaling), "log_energy")]
+    columns = [*map(_energy_column, EPS)]
+    tables = {model: Table("energy table", title, ["loops"], "loops", columns) for model, title in TITLES.items()}
+    return [made(dataset.sel(model=model)) for model, made in tables.items()]
 
-    header = ["loops", *([f"ln H, {eps}", "mean field", "s.e."] for eps in EPS.values())]
-    return [table(header, rows(dataset.sel(model=model), ["loops"], cells), TITLES[model]) for model in TITLES]
+
+def _far_column(model: str, scaling: str) -> Column:
+    at_net = {"model": model, "scaling": scaling}
+    return Column(f"{model}, {scaling}", lambda at: number(float(at["log_energy_far"].sel(at_net))))
+
+
+FAR_TABLE = Table(
+    "far table",
+    "ln H of the mean field, far up",
+    ["far_loops"],
+    "loops",
+    [_far_column(*net) for net in product(TITLES, EPS)],
+)
 
 
 def _far_table(dataset: xr.Dataset) -> str:
-    nets = list(product(TITLES, EPS))
-
-    def cells(at: xr.Dataset) -> list[str]:
-        return [predicted(at.sel(model=model, scaling=scaling), "log_energy_far") for model, scaling in nets]
-
-    header = ["loops", *(f"{model}, {scaling}" for model, scaling in nets)]
-    every_other = dataset.isel(far_loops=slice(None, None, 2))
-    return table(header, rows(every_other, ["far_loops"], cells), "ln H of the mean field, far up")
+    """At every other number of loops."""
+    return FAR_TABLE(dataset.isel(far_loops=slice(None, None, 2)))
 
 
 def _correlations(dataset: xr.Dataset) -> str:
@@ -57,34 +68,35 @@ def _correlations(dataset: xr.Dataset) -> str:
     return table(["model", "distance", "drawn", "mean field"], lines, title)
 
 
-def _cross_tables(dataset: xr.Dataset) -> list[str]:
-    where = "width {fixed_width}".format_map(dataset.attrs)
-    loops = "{fixed_loops} loops".format_map(dataset.attrs)
-    titles = {
-        "cross_width": (["width N", "spread of B", "times sqrt(N)"], f"{loops}, eps = 1/L", 0.5),
-        "cross_loops": (["loops L", "spread of B"], f"{where}, eps = 1/L", None),
-        "cross_eps_loops": (["eps L", "spread of B", "over eps L"], f"{loops}, {where}", -1.0),
-    }
-
-    def lines(along: str, power: float | None) -> list[list[str]]:
-        def cells(at: xr.Dataset) -> list[str]:
-            factors = [1.0] if power is None else [1.0, float(at[along]) ** power]
-            return [drawn(at, f"{along}_spread", factor) for factor in factors]
-
-        return rows(dataset, [along], cells)
-
-    return [
-        table(header, lines(along, power), f"Cross term B_L of one draw, looped: {title}")
-        for along, (header, title, power) in titles.items()
-    ]
+def _cross_table(along: str, key: str, where: str, *times: Column) -> Table:
+    """The spread of B along one of its sizes; ``times`` another column, in units that make it constant."""
+    spread = Column("spread of B", f"{along}_spread")
+    return Table("cross tables", f"Cross term B_L of one draw, looped: {where}", [along], key, [spread, *times])
 
 
-text = Report(
+def _in_powers(header: str, along: str, power: float) -> Column:
+    return Column(header, lambda at: drawn(at, f"{along}_spread", float(at[along]) ** power))
+
+
+CROSS_TABLES = [
+    _cross_table(
+        "cross_width", "width N", "{fixed_loops} loops, eps = 1/L", _in_powers("times sqrt(N)", "cross_width", 0.5)
+    ),
+    _cross_table("cross_loops", "loops L", "width {fixed_width}, eps = 1/L"),
+    _cross_table(
+        "cross_eps_loops",
+        "eps L",
+        "{fixed_loops} loops, width {fixed_width}",
+        _in_powers("over eps L", "cross_eps_loops", -1.0),
+    ),
+]
+
+REPORT = Report(
     question="Does the energy of weight-tied loops under eps = L^(-1/2) grow as L (Wang et al. 2026)?",
     answer=_answer,
     heading="h <- h + eps W phi(h), width {width}, phi {activation}, sigma_W^2 {weight_variance}\n"
     "{draws} draws for each net, seed {seed}",
-    parts=[_energy_tables, _far_table, _correlations, _cross_tables],
-    findings=claims.findings,
+    parts=[_energy_tables, _far_table, _correlations, *CROSS_TABLES],
+    findings=JUDGES.findings,
     words=WORDS,
-).text
+)

@@ -7,9 +7,17 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding
-from meanfield.verification import looped_transformers as claims
 from sims.common.report import Report, answer
-from sims.common.tables import against, drawn, fitted, number, predicted, rows, table
+from sims.common.tables import Column, Table, against, drawn, fitted, number, predicted, rows, table
+from sims.looped_transformer.claims import (
+    DEEPER,
+    JUDGES,
+    RULES,
+    energy,
+    energy_slope,
+    judge_loops_bounded,
+    update_slope,
+)
 
 WORDS = {
     "H": "|h_L|^2 / N, the mean square of the stream before the last normalisation; 1 before the first block.",
@@ -32,8 +40,6 @@ NEXT = (
     "tunes the rate over loops."
 )
 SCALINGS = ("none", "sqrt", "linear")
-ENDS = {0: "before", -1: "after"}
-RULES = ("isotropic", "aligned")
 # Columns of the comparison with rivals: the model, its scaling, and how the names of its numbers start.
 RIVALS = {
     "looped sqrt": ("looped", "sqrt", ""),
@@ -49,73 +55,87 @@ RIVALS = {
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     at_most = dataset["residual_energy"].sel(model="looped").isel(loops=-1, update=-1)
     linear, sqrt = (float(at_most.sel(scaling=name)) for name in ("linear", "sqrt"))
-    slope = claims.energy_slope(dataset, "looped", "sqrt", -1).exponent
+    slope = energy_slope(energy(dataset, "looped", "sqrt", -1)).exponent
     words = f"H at {int(at_most['loops'])} loops is {linear:.3g} under 1/L, {sqrt:.3g} under L^(-1/2), as L^{slope:.2f}"
-    return answer([claims.judge_loops_bounded(dataset)], words)
+    return answer([judge_loops_bounded(dataset)], words)
 
 
 def _before(dataset: xr.Dataset) -> list[str]:
-    def cells(at: xr.Dataset) -> list[str]:
-        return [cell for name in SCALINGS for cell in against(at.sel(scaling=name), "residual_energy")]
+    def column(scaling: str) -> Column:
+        header = [f"H, {scaling}", "mean field", "s.e."]
+        return Column(header, lambda at: against(at.sel(scaling=scaling), "residual_energy"))
 
-    header = ["loops", *([f"H, {name}", "mean field", "s.e."] for name in SCALINGS)]
-    begun = dataset.isel(update=0)
-    return [_by_loops(begun.sel(model=model), header, cells, f"{TITLES[model]}, before training") for model in TITLES]
+    return _by_model(dataset.isel(update=0), "before training", column)
 
 
 def _after(dataset: xr.Dataset) -> list[str]:
-    def cells(at: xr.Dataset) -> list[str]:
-        return [drawn(at.sel(scaling=name), "residual_energy") for name in SCALINGS]
+    def column(scaling: str) -> Column:
+        return Column(f"H, {scaling}", lambda at: drawn(at.sel(scaling=scaling), "residual_energy"))
 
-    header, end = ["loops", *(f"H, {name}" for name in SCALINGS)], f"after {dataset.attrs['steps']} Adam steps"
-    trained = dataset.isel(update=-1)
-    return [_by_loops(trained.sel(model=model), header, cells, f"{TITLES[model]}, {end}") for model in TITLES]
+    return _by_model(dataset.isel(update=-1), "after {steps} Adam steps", column)
 
 
-def _by_loops(
-    at: xr.Dataset, header: Sequence[str | Sequence[str]], cells: Callable[[xr.Dataset], list[str]], title: str
-) -> str:
-    return table(header, rows(at, ["loops"], cells), title)
+def _by_model(at: xr.Dataset, when: str, column: Callable[[str], Column]) -> list[str]:
+    """A table of either model, with a column for each scaling."""
+    columns = [*map(column, SCALINGS)]
+    tables = {model: Table(when, f"{title}, {when}", ["loops"], "loops", columns) for model, title in TITLES.items()}
+    return [made(at.sel(model=model)) for model, made in tables.items()]
 
 
-def _slope_table(dataset: xr.Dataset) -> str:
-    lines = [
-        [model, scaling, *(fitted(claims.energy_slope(dataset, model, scaling, end)) for end in ENDS)]
-        for model, scaling in product(TITLES, SCALINGS)
-    ]
-    title = f"Slopes of H in L over the last {claims.DEEPER} numbers of loops"
-    return table(["model", "eps", "before", "after"], lines, title)
+SLOPE_TABLE = Table(
+    "slope table",
+    f"Slopes of H in L over the last {DEEPER} numbers of loops",
+    ["model", "scaling"],
+    ["model", "eps"],
+    [
+        Column("before", lambda at: fitted(energy_slope(at.isel(update=0)))),
+        Column("after", lambda at: fitted(energy_slope(at.isel(update=-1)))),
+    ],
+)
+SPLIT_TABLE = Table(
+    "split table",
+    lambda at: f"The split at {int(at['loops'])} loops, and the loss",
+    ["model", "scaling", "update"],
+    ["model", "eps", "training"],
+    [
+        Column("H_0", "initial_energy"),
+        Column("B", "cross_term"),
+        Column("C", "correlation_term"),
+        Column("loss", lambda at: predicted(at, "loss")),
+    ],
+)
 
 
 def _split_table(dataset: xr.Dataset) -> str:
-    lines = []
-    for model, scaling, end in product(TITLES, SCALINGS, ENDS):
-        at = claims.energy(dataset, model, scaling, end).isel(loops=-1)
-        names = ("initial_energy", "cross_term", "correlation_term")
-        lines.append([model, scaling, ENDS[end], *(drawn(at, name) for name in names), predicted(at, "loss")])
-    title = f"The split at {int(dataset['loops'][-1])} loops, and the loss"
-    return table(["model", "eps", "training", "H_0", "B", "C", "loss"], lines, title)
+    return SPLIT_TABLE(dataset.isel(loops=-1, update=[0, -1]).assign_coords(update=["before", "after"]))
 
 
-def _rate_table(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        return [
-            drawn(at.sel(scaling=name, state=end), "energy_by_rate") for name in SCALINGS[1:] for end in ENDS.values()
-        ]
+def _rate_columns(scaling: str) -> list[Column]:
+    """Before training, and after it."""
 
-    header = ["rate", *([f"H, {name}", "after"] for name in SCALINGS[1:])]
-    loops, steps = dataset.attrs["rate_loops"], dataset.attrs["steps"]
-    title = f"Looped, {loops} loops: H before and after {steps} steps, by learning rate"
-    return table(header, rows(dataset, ["rate"], cells), title)
+    def column(header: str, state: str) -> Column:
+        return Column(header, lambda at: drawn(at.sel(scaling=scaling, state=state), "energy_by_rate"))
+
+    return [column(f"H, {scaling}", "before"), column("after", "after")]
 
 
-def _gain_table(dataset: xr.Dataset) -> str:
-    def cells(at: xr.Dataset) -> list[str]:
-        last = at.isel(update=-1)
-        return [drawn(last, "rezero_residual_energy"), drawn(last, "rezero_correlation_term")]
-
-    title = f"Looped, ReZero: every branch times a gain that learns from 0, after {dataset.attrs['steps']} steps"
-    return table(["loops", "H", "C"], rows(dataset, ["loops"], cells), title)
+RATE_TABLE = Table(
+    "rate table",
+    "Looped, {rate_loops} loops: H before and after {steps} steps, by learning rate",
+    ["rate"],
+    "rate",
+    [*map(_rate_columns, SCALINGS[1:])],
+)
+GAIN_TABLE = Table(
+    "gain table",
+    "Looped, ReZero: every branch times a gain that learns from 0, after {steps} steps",
+    ["loops"],
+    "loops",
+    [
+        Column("H", lambda at: drawn(at.isel(update=-1), "rezero_residual_energy")),
+        Column("C", lambda at: drawn(at.isel(update=-1), "rezero_correlation_term")),
+    ],
+)
 
 
 def _increments(dataset: xr.Dataset) -> str:
@@ -131,7 +151,7 @@ def _update_table(dataset: xr.Dataset) -> str:
     def cells(at: xr.Dataset) -> list[str]:
         return [drawn(at.sel(rule=rule, scaling=name), "first_order_change") for rule in RULES for name in SCALINGS[1:]]
 
-    slopes = [fitted(claims.update_slope(dataset, rule, name)) for rule in RULES for name in SCALINGS[1:]]
+    slopes = [fitted(update_slope(dataset, rule, name)) for rule in RULES for name in SCALINGS[1:]]
     lines = [*rows(dataset, ["loops"], cells), ["slope", *slopes]]
     header = ["loops", *([f"{rule}, sqrt", "linear"] for rule in RULES)]
     return table(header, lines, "Looped: |dh_L|^2 / N under one update at learning rate 1, to first order")
@@ -139,13 +159,12 @@ def _update_table(dataset: xr.Dataset) -> str:
 
 def _rivals(dataset: xr.Dataset) -> list[str]:
     def compared(name: str, update: int, title: str) -> str:
-        def cells(at: xr.Dataset) -> list[str]:
-            last = at.isel(update=update)
-            return [
-                drawn(last.sel(model=model, scaling=scaling), start + name) for model, scaling, start in RIVALS.values()
-            ]
+        def column(header: str) -> Column:
+            model, scaling, start = RIVALS[header]
+            return Column(header, lambda at: drawn(at.sel(model=model, scaling=scaling), start + name))
 
-        return _by_loops(dataset, ["loops", *RIVALS], cells, f"Rivals: {title}")
+        made = Table("rivals", f"Rivals: {title}", ["loops"], "loops", [*map(column, RIVALS)])
+        return made(dataset.isel(update=update))
 
     steps = dataset.attrs["steps"]
     change = "change of the stream, |h_L({t}) - h_L(0)|^2 / N, after Adam step {t}"
@@ -155,7 +174,7 @@ def _rivals(dataset: xr.Dataset) -> list[str]:
     ]
 
 
-text = Report(
+REPORT = Report(
     question="Does eps = 1/L keep the energy of looped Transformers flat, and L^(-1/2) not?",
     answer=_answer,
     heading="pre-norm Transformers, causal, rotary, SwiGLU: width {width}, {heads} heads, {tokens} random tokens of "
@@ -164,16 +183,16 @@ text = Report(
     parts=[
         _before,
         _after,
-        _slope_table,
+        SLOPE_TABLE,
         _split_table,
-        _rate_table,
-        _gain_table,
+        RATE_TABLE,
+        GAIN_TABLE,
         _increments,
         _update_table,
         _rivals,
         NEXT,
     ],
-    findings=claims.findings,
+    findings=JUDGES.findings,
     heavy=["residual_energy", "first_order_change"],
     words=WORDS,
-).text
+)

@@ -6,10 +6,26 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import PAPERS_EXPONENT, Finding
-from meanfield.verification import depth_exponents as claims
-from meanfield.verification import tangent_propagation as tangents
 from sims.common.report import Report, answer, folded
-from sims.common.tables import MISSING, drawn, number, predicted, rows, signed, slope, table
+from sims.common.tables import MISSING, Column, Table, drawn, number, predicted, signed, slope
+from sims.transformer_depth.claims import (
+    LABEL_SCALE,
+    LOCAL,
+    NORMS,
+    REMAINDER,
+    RHO,
+    SHALLOW,
+    drawn_slope,
+    far_slopes,
+    findings,
+    has_mean_field,
+    judge_post_limit,
+    judge_pre_limit,
+    local_slopes,
+    net_of,
+    pre_norm_slope,
+    predicted_slope,
+)
 
 WORDS = {
     "post-norm": "z <- norm(z + a f(z)); pre-norm: z <- z + a f(norm(z)); f is attention and FFN by turns, D blocks of "
@@ -23,88 +39,123 @@ WORDS = {
     "all tokens; of their difference, which sums to zero over tokens. spread: standard deviation of rho over draws, of "
     "shared tangents, over rho.",
 }
-WHOLE, RHO = "learning_rate_scale", "tangent_propagation"
+WHOLE = "learning_rate_scale"
 IN_USE = "inverse_sqrt"
-NORMS = ("post", "pre")
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
-    if not claims.has_mean_field(dataset):
-        laws = {norm: claims.drawn_slope(claims.net_of(dataset, norm, IN_USE)) for norm in NORMS}
+    if not has_mean_field(dataset):
+        laws = {norm: drawn_slope(net_of(dataset, norm, IN_USE)) for norm in NORMS}
         words = ", ".join(f"{slope(law.exponent, law.stderr)} in {norm}-norm nets" for norm, law in laws.items())
         return f"Given inputs have no mean field; drawn slopes of the label term are {words} ({IN_USE})."
-    judged, far = [claims.judge_post_limit(dataset), claims.judge_pre_limit(dataset)], int(dataset["slope_depth"][-1])
-    words = ", ".join(f"{claims.far_slopes(dataset, norm)[-1]:.3f} ({norm}-norm)" for norm in NORMS)
+    judged, far = [judge_post_limit(dataset), judge_pre_limit(dataset)], int(dataset["slope_depth"][-1])
+    words = ", ".join(f"{far_slopes(dataset, norm)[-1]:.3f} ({norm}-norm)" for norm in NORMS)
     return answer(judged, f"slope {words} of the label term's eta* at L = {far:,}")
 
 
 def _scale_tables(dataset: xr.Dataset) -> list[str]:
-    return [_scale_table(dataset, norm) for norm in NORMS]
-
-
-def _scale_table(dataset: xr.Dataset, norm: str) -> str:
     """eta* of the label term by depth and attention, drawn and predicted, without scaling."""
-    attentions = list(map(str, dataset["attention_scale"].values))
-    columns = [_scale_columns(claims.net_of(dataset, norm, attention)) for attention in attentions]
-    lines = [
-        [str(depth), *(cell for cells in line for cell in cells)]
-        for depth, *line in zip(dataset["depth"].values, *columns, strict=True)
-    ]
-    header = ["L", *([attention, "mean field", "s.e.", "local"] for attention in attentions)]
-    return table(header, lines, f"{norm}-norm, scaling none: eta* of the label term by attention")
+
+    def of_norm(norm: str) -> Table:
+        title = f"{norm}-norm, scaling none: eta* of the label term by attention"
+        nets = {str(attention): net_of(dataset, norm, attention) for attention in dataset["attention_scale"].values}
+        columns = [_scale_column(attention, net) for attention, net in nets.items()]
+        return Table("scale tables", title, ["depth"], "L", columns)
+
+    return [of_norm(norm)(dataset) for norm in NORMS]
 
 
-def _scale_columns(at: xr.Dataset) -> list[list[str]]:
-    """By depth: drawn, mean field, standard errors apart, local slope."""
-    name, theory = claims.LABEL_SCALE, np.exp(at[f"log_{claims.LABEL_SCALE}_mean_field"].values)
-    apart = (at[name].values - theory) / at[f"{name}_stderr"].values
-    local = ["-", *(slope(law.exponent, law.stderr) for law in claims.local_slopes(at))]
-    numbers = zip(theory, apart, local, strict=True)
-    return [
-        [drawn(at.isel(depth=place), name), number(value), signed(off), local_slope]
-        for place, (value, off, local_slope) in enumerate(numbers)
-    ]
-
-
-def _slope_table(dataset: xr.Dataset) -> str:
-    depths = dataset["depth"].values
+def _scale_column(attention: str, net: xr.Dataset) -> Column:
+    """Of one net: drawn, mean field, standard errors apart, and the slope from the depth above to this one."""
+    local = [MISSING, *(slope(law.exponent, law.stderr) for law in local_slopes(net))]
+    slopes = dict(zip(net["depth"].values, local, strict=True))
 
     def cells(at: xr.Dataset) -> list[str]:
-        laws = [claims.drawn_slope(at, name) for name in (WHOLE, claims.LABEL_SCALE)]
-        theory = claims.predicted_slope(at)
-        return [*(slope(law.exponent, law.stderr) for law in laws), MISSING if np.isnan(theory) else f"{theory:+.3f}"]
+        here = net.sel(depth=at["depth"])
+        theory = float(np.exp(here[f"log_{LABEL_SCALE}_mean_field"]))
+        apart = float((here[LABEL_SCALE] - theory) / here[f"{LABEL_SCALE}_stderr"])
+        return [drawn(here, LABEL_SCALE), number(theory), signed(apart), slopes[int(at["depth"])]]
 
-    nets = rows(dataset, ["norm", "scaling", "attention_scale"], cells)
-    lines = [[f"{norm}-norm {scaling} {attention}", *slopes] for norm, scaling, attention, *slopes in nets]
-    header = ["net, scaling, attention", "eta*", "of B alone", "mean field of B"]
-    return table(header, lines, f"Slopes in L over {depths[0]} .. {depths[-1]}")
+    return Column([attention, "mean field", "s.e.", "local"], cells)
+
+
+def _slope_title(dataset: xr.Dataset) -> str:
+    depths = dataset["depth"].values
+    return f"Slopes in L over {depths[0]} .. {depths[-1]}"
+
+
+def _drawn_slope(at: xr.Dataset, name: str) -> str:
+    law = drawn_slope(at, name)
+    return slope(law.exponent, law.stderr)
+
+
+def _predicted_slope(at: xr.Dataset) -> str:
+    theory = predicted_slope(at)
+    return MISSING if np.isnan(theory) else f"{theory:+.3f}"
+
+
+SLOPE_TABLE = Table(
+    "slope table",
+    _slope_title,
+    ["norm", "scaling", "attention_scale"],
+    "net, scaling, attention",
+    [
+        Column("eta*", lambda at: _drawn_slope(at, WHOLE)),
+        Column("of B alone", lambda at: _drawn_slope(at, LABEL_SCALE)),
+        Column("mean field of B", _predicted_slope),
+    ],
+    key="{}-norm {} {}".format,
+)
+
+
+def _local_columns(dataset: xr.Dataset) -> list[Column]:
+    """Of either norm: the slopes by scale of attention, and its law."""
+    first, *others = map(str, dataset["attention_scale"].values)
+
+    def column(norm: str) -> Column:
+        def cells(at: xr.Dataset) -> list[str]:
+            law = PAPERS_EXPONENT if norm == "post" else pre_norm_slope(int(at["slope_depth"]))
+            return [f"{value:.3f}" for value in (*at[LOCAL].sel(norm=norm).values, law)]
+
+        return Column([f"{norm}: {first}", *others, "law"], cells)
+
+    return [*map(column, NORMS)]
+
+
+LOCAL_TABLE = Table(
+    "local table",
+    "Local slopes of the label term's eta*, in the mean field, from L/2 to L, "
+    "scaling none; laws: post L^(-3/2), pre L^(-1/2) (ln L)^(-3/2)",
+    ["slope_depth"],
+    "L",
+    _local_columns,
+)
 
 
 def _local_table(dataset: xr.Dataset) -> str:
-    """Local slopes of theory by depth, without scaling, beside both laws; nothing where inputs are given."""
-    if not claims.has_mean_field(dataset):
-        return ""
-    local, attentions = dataset[claims.LOCAL], list(map(str, dataset["attention_scale"].values))
-    lines = []
-    for depth in map(int, dataset["slope_depth"].values):
-        post, pre = (local.sel(norm=norm, slope_depth=depth).values for norm in NORMS)
-        slopes = [*post, PAPERS_EXPONENT, *pre, claims.pre_norm_slope(depth)]
-        lines.append([str(depth), *(f"{value:.3f}" for value in slopes)])
-    header = ["L", *([f"{norm}: {attentions[0]}", *attentions[1:], "law"] for norm in NORMS)]
-    laws = "scaling none; laws: post L^(-3/2), pre L^(-1/2) (ln L)^(-3/2)"
-    return table(header, lines, f"Local slopes of the label term's eta*, in the mean field, from L/2 to L, {laws}")
+    """Nothing where inputs are given."""
+    return LOCAL_TABLE(dataset) if has_mean_field(dataset) else ""
+
+
+def _layer_column(norm: str) -> Column:
+    header = [f"{norm}: correlation", "variance", "rho shared", "rho difference", "spread"]
+    return Column(header, lambda at: _layer_cells(at.sel(norm=norm)))
+
+
+LAYER_TABLE = Table(
+    "layer table",
+    f"By layer of the deepest nets (scaling none, {IN_USE}); rho from the input on",
+    ["layer"],
+    "l",
+    [*map(_layer_column, NORMS)],
+)
 
 
 def _layer_table(dataset: xr.Dataset) -> str:
-    """Tokens, stream and rho of the deepest nets by layer, for attention as in use."""
+    """Tokens, stream and rho of the deepest nets, for attention as in use, at powers of two and at the last layer."""
     deepest = dataset.sel(attention_scale=IN_USE, scaling="none", start=0)
     last = int(deepest["layer"][-1])
-    shown = sorted({2**power for power in range(1, int(last).bit_length())} | {last})
-    columns = [[_layer_cells(deepest.sel(norm=norm, layer=layer)) for layer in shown] for norm in NORMS]
-    lines = [[str(layer), *post, *pre] for layer, post, pre in zip(shown, *columns, strict=True)]
-    named = ["correlation", "variance", "rho shared", "rho difference", "spread"]
-    header = ["l", *([f"{norm}: {named[0]}", *named[1:]] for norm in NORMS)]
-    return table(header, lines, f"By layer of the deepest nets (scaling none, {IN_USE}); rho from the input on")
+    return LAYER_TABLE(deepest.sel(layer=sorted({2**power for power in range(1, last.bit_length())} | {last})))
 
 
 def _layer_cells(here: xr.Dataset) -> list[str]:
@@ -116,11 +167,11 @@ def _layer_cells(here: xr.Dataset) -> list[str]:
 
 def _breaks(dataset: xr.Dataset) -> str:
     """Every place where the proof of Zhang et al. 2026, appendix D, does not go through, with its number."""
-    last, early, widths = int(dataset["layer"][-1]), tangents.SHALLOW, dataset["width"].values
+    last, early, widths = int(dataset["layer"][-1]), SHALLOW, dataset["width"].values
     in_use = dataset.sel(attention_scale=IN_USE)
     grown = float(in_use[RHO].sel(norm="pre", direction="shared", start=0, layer=last))
     lost = float(in_use[RHO].sel(norm="post", direction="difference", start=early, layer=last))
-    left = in_use[tangents.REMAINDER].sel(norm="post", wide_layer=early).values
+    left = in_use[REMAINDER].sel(norm="post", wide_layer=early).values
     noise = (in_use[f"{RHO}_spread"] / in_use[RHO]).sel(norm="post", direction="shared", start=0).values
     plain = in_use.sel(scaling="none")
     variance = float(plain["stream_variance"].sel(norm="pre", layer=last))
@@ -140,13 +191,13 @@ def _breaks(dataset: xr.Dataset) -> str:
     return "\n".join(["Where the proof of Zhang et al. 2026 breaks", *(folded(place, "  - ", 4) for place in places)])
 
 
-text = Report(
+REPORT = Report(
     question="Does eta* of Transformers fall as L^(-3/2) in the depth units L, wherever they normalise?",
     answer=_answer,
     heading="Transformer: width {width}, heads {heads}, tokens {tokens}, outputs {outputs}; {draws} draws of "
     "the deepest nets, more of others, seed {seed}; learning rate 1",
-    parts=[_scale_tables, _slope_table, _local_table, _layer_table, _breaks],
-    findings=tangents.findings,
-    heavy=(claims.LABEL_SCALE, WHOLE, RHO),
+    parts=[_scale_tables, SLOPE_TABLE, _local_table, _layer_table, _breaks],
+    findings=findings,
+    heavy=(LABEL_SCALE, WHOLE, RHO),
     words=WORDS,
-).text
+)

@@ -16,7 +16,7 @@ from meanfield.execution.digests import code_digest
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 from sims.common import results as _results
-from sims.looped_update.__main__ import COMMAND as looped_update
+from sims.looped_update import STUDY as looped_update
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="comes with the extra cluster")

@@ -12,7 +12,8 @@ from meanfield.nets.block_net import BlockNet
 from meanfield.simulation.measures.blocks import TrainedStreams
 from meanfield.simulation.measures.propagation import ActivationStatistics
 from sims.identities.study import STUDY as identities
-from sims.looped_update.__main__ import COMMAND as looped_update
+from sims.identities.__main__ import COMMAND as identities
+from sims.looped_update import STUDY as looped_update
 from tests.sims.commands import finished_run
 
 # As numpy.random.SeedSequence().entropy gives it: more than any integer of a file can hold.

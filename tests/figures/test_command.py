@@ -9,7 +9,7 @@ import xarray as xr
 from figures import looped_update as figure
 from figures._command import draw_all, draw_one, figure_names
 from figures.render import caption
-from sims.looped_update.__main__ import COMMAND as simulation
+from sims.looped_update import STUDY as simulation
 from tests.sims.commands import unread
 
 NAME = "looped_update"

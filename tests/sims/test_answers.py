@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 
 from meanfield.verification import growth_exponent
-from meanfield.verification.wang_2026 import looped_transformers
 from sims import cross_entropy
 from sims.cnn_overlap import claims as growth
 from sims.cnn_overlap import exponents
@@ -15,6 +14,7 @@ from sims.cnn_overlap import report as overlap
 from sims.common.tables import heavy_tail_notes
 from sims.learning_rate_search import report as search
 from sims.looped_transformer import report as loops
+from sims.looped_transformer.claims import energy, energy_slope
 from tests.sims.claim_controls.changes import put
 
 
@@ -30,7 +30,7 @@ def test_a_draw_that_makes_a_tenth_of_a_mean_is_told(share, said):
 
 def test_the_answer_on_loops_has_the_slope_of_the_larger_factor(smoke_run):
     dataset = smoke_run("looped_transformer")
-    slope = looped_transformers.energy_slope(dataset, "looped", "sqrt", -1).exponent
+    slope = energy_slope(energy(dataset, "looped", "sqrt", -1)).exponent
     assert f"under L^(-1/2), as L^{slope:.2f}" in _in_one_line(loops._answer(dataset, []))
 
 

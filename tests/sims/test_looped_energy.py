@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.wang_2026 import loop_growth as claims
+from sims.looped_energy import claims
+from sims.looped_energy.study import STUDY as simulation
+from tests.sims.commands import assert_refused, without_figure
 
 # By what the cross term is followed along.
 CROSS = {
@@ -25,7 +27,7 @@ def test_verdicts(finished):
     assert claims.judge_correlations(finished).verdict is Verdict.CONFIRMED
     for judge in (claims.judge_cross_term, *CROSS.values()):
         assert judge(finished).verdict is Verdict.CONFIRMED
-    assert len(claims.findings(finished)) == len(claims.JUDGES)
+    assert len(claims.JUDGES.findings(finished)) == len(claims.JUDGES)
 
 
 def test_a_small_power_of_the_loops_is_not_bounded(finished):

@@ -7,8 +7,11 @@ import meanfield as mf
 from figures import looped_rates as figure
 from meanfield.verification import Verdict, loop_rates
 from sims.looped_rates import measure, report
-from sims.looped_rates.__main__ import COMMAND as simulation
 from tests.sims.commands import finished_run
+from meanfield.verification import Verdict
+from sims import looped_rates as study
+from sims.looped_rates import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 SMALL = ["--loops", "1", "2", "--width", "8", "--tokens", "4", "--steps", "6", "--batch-size", "4"]
 SMALL += ["--tuning-seeds", "2", "--draws", "3", "--spacing", "0.5", "--workers", "1"]
@@ -39,7 +42,7 @@ def made_up(finished):
 
 def test_tuned_rates_are_those_of_the_library(finished):
     """Of the net and data that the run planned; both scalings share the seeds of a number of loops."""
-    tunings = measure.planned(simulation.parse(SMALL))["tunings"]
+    tunings = simulation.checked(simulation.parse(SMALL))["tunings"]
     net, data, seeds = tunings[3].net, tunings[3].data, tunings[3].seeds
     assert (net.depth, net.scaling, net.tied, net.readout) == (2, "multiplier_linear", True, "every")
     assert data[1].shape == (24, 4)
@@ -55,11 +58,11 @@ def test_tuned_rates_are_those_of_the_library(finished):
 
 
 def test_aligned_and_shifted_rates_are_told_apart(made_up):
-    assert [finding.verdict for finding in loop_rates.findings(made_up)] == [Verdict.CONFIRMED] * 4
+    assert [finding.verdict for finding in study.JUDGES.findings(made_up)] == [Verdict.CONFIRMED] * 4
     exchanged = made_up.assign_coords(scaling=made_up["scaling"].values[::-1])
-    assert [finding.verdict for finding in loop_rates.findings(exchanged)] == [Verdict.REFUTED] * 4
+    assert [finding.verdict for finding in study.JUDGES.findings(exchanged)] == [Verdict.REFUTED] * 4
     few = made_up.isel(draw=slice(3)).assign_attrs(draws=3)
-    assert loop_rates.judge_loss(few).verdict is Verdict.INCONCLUSIVE
+    assert study.judge_loss(few).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -77,15 +80,15 @@ def test_the_narrow_band_is_a_factor_of_root_two(made_up, slope, aligned, shifte
     logs = slope * np.log10(made_up["loops"]) + 0 * made_up["tuned_rate_log10"]
     errors = 0.001 + 0 * made_up["tuned_rate_log10_stderr"]
     tilted = made_up.assign(tuned_rate_log10=logs, tuned_rate_log10_stderr=errors)
-    assert loop_rates.judge_linear(tilted).verdict is aligned
-    assert loop_rates.judge_shift(tilted).verdict is shifted
+    assert study.judge_linear(tilted).verdict is aligned
+    assert study.judge_shift(tilted).verdict is shifted
 
 
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
 def test_a_net_without_a_loss_decides_nothing(made_up, lost):
     losses = made_up["tuned_loss"].copy()
     losses[0, -1, 0] = lost
-    finding = loop_rates.judge_loss(made_up.assign(tuned_loss=losses))
+    finding = study.judge_loss(made_up.assign(tuned_loss=losses))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "1 of 128 nets" in finding.evidence
 
@@ -94,13 +97,13 @@ def test_losses_are_compared_seed_by_seed(made_up):
     """What both scalings have in common with a seed leaves no error."""
     common = made_up["tuned_loss"].sel(scaling="sqrt") + 0 * made_up["tuned_loss"]
     shifted = common - 0.1 * (made_up["scaling"] == "linear")
-    mean, stderr = loop_rates.loss_difference(made_up.assign(tuned_loss=shifted), 8)
+    mean, stderr = study.loss_difference(made_up.assign(tuned_loss=shifted).sel(loops=8))
     assert mean == pytest.approx(-0.1)
     assert stderr == pytest.approx(0, abs=1e-12)
 
 
 def test_report_and_figure(finished):
-    printed = report.text(finished)
+    printed = simulation.text(finished)
     assert max(map(len, printed.splitlines())) <= 100
     for words in ("Slopes of the tuned rate in L over 1 .. 2", "linear - sqrt", "constant rate"):
         assert words in printed

@@ -5,12 +5,15 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.verification.wang_2026 import looped_transformers as claims
 from sims.common.tables import drawn
-from sims.looped_transformer import measure
 from sims.looped_transformer.__main__ import COMMAND as simulation
 from sims.looped_transformer.report import text
 from tests.sims.commands import finished_run
+from figures import looped_transformer as figure
+from sims.common.datasets import ENDS
+from sims.looped_transformer import claims, study
+from sims.looped_transformer.study import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +29,11 @@ def test_the_split_adds_up(finished):
 
 
 def test_every_judge_finds(finished):
-    assert len(claims.findings(finished)) == len(claims.JUDGES)
+    assert len(claims.JUDGES.findings(finished)) == len(claims.JUDGES)
 
 
 def test_report_prints_the_numbers_of_the_dataset(finished):
-    printed = text(finished)
+    printed = simulation.text(finished)
     for model, scaling, end in (("looped", "sqrt", 0), ("deep", "none", -1), ("looped", "linear", -1)):
         at = finished.sel(model=model, scaling=scaling).isel(update=end, loops=-1)
         assert drawn(at, "residual_energy") in printed
@@ -40,7 +43,7 @@ def test_report_prints_the_numbers_of_the_dataset(finished):
 
 
 def test_report_compares_the_rivals(finished):
-    tables = text(finished).split("Rivals: ")[1:]
+    tables = simulation.text(finished).split("Rivals: ")[1:]
     compared = {"stream, |h_L(1)": ("stream_change", 1), "stream, |h_L(2)": ("stream_change", 2), "loss": ("loss", 2)}
     for (words, (name, update)), table in zip(compared.items(), tables, strict=True):
         printed = " ".join(line for line in table.splitlines() if line.split()[:1] == ["4"])
@@ -59,11 +62,11 @@ def test_report_compares_the_rivals(finished):
 
 def test_before_and_after_training_are_the_first_and_the_last_update():
     """Of two loops, whose four additions are alike by 0, 1 and 1/2 at three times."""
-    energies = {f"trained_residual_energy{end}": (("step", "update"), [[1.0, 2.0, 3.0]]) for end in measure.ENDS}
+    energies = {f"trained_residual_energy{end}": (("step", "update"), [[1.0, 2.0, 3.0]]) for end in ENDS}
     overlaps = np.eye(4) + np.array([0.0, 1.0, 0.5])[:, None, None] * (1 - np.eye(4))
     measured = xr.Dataset(energies | {"trained_increment_correlation": (("update", "a", "b"), overlaps)})
-    assert measure._by_rate(measured)["energy_by_rate"].tolist() == [1.0, 3.0]
-    before, after = measure._correlations(measured)["increment_correlation"]
+    assert study._by_rate(measured)["energy_by_rate"].tolist() == [1.0, 3.0]
+    before, after = study._correlations(measured)["increment_correlation"]
     assert before[0, 1] == 0.0
     assert after[0, 1] == pytest.approx(2 / 3)  # four pairs of a half, between loops of 1 + 1 + 2 / 2 each
 

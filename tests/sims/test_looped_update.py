@@ -6,10 +6,11 @@ import xarray as xr
 
 from meanfield.verification.series import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.wang_2026 import loop_updates as claims
 from sims.looped_update import measure
-from sims.looped_update.__main__ import COMMAND as simulation
 from tests.sims.commands import finished_run
+from sims import looped_update as study
+from sims.looped_update import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 
 @pytest.fixture(scope="module")
@@ -19,25 +20,25 @@ def finished(tmp_path_factory):
 
 
 def test_verdicts(finished):
-    assert claims.judge_recursion(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_theorem(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_aligned(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_below_threshold(finished).verdict is Verdict.REFUTED
-    assert claims.judge_width(finished).verdict is Verdict.REFUTED
-    assert len(claims.findings(finished)) == len(claims.JUDGES)
+    assert study.judge_recursion(finished).verdict is Verdict.CONFIRMED
+    assert study.judge_theorem(finished).verdict is Verdict.CONFIRMED
+    assert study.judge_aligned(finished).verdict is Verdict.CONFIRMED
+    assert study.judge_below_threshold(finished).verdict is Verdict.REFUTED
+    assert study.judge_width(finished).verdict is Verdict.REFUTED
+    assert len(study.JUDGES.findings(finished)) == len(study.JUDGES)
 
 
 def test_the_printed_scaling_off_by_a_quarter_is_not_confirmed(finished):
     """Negative control: loops of alpha = 3/2 passed for such of 5/4."""
     renamed = finished.assign_coords(alpha=[0.5, 1.0, 1.25])
-    assert claims.judge_theorem(renamed).verdict is Verdict.REFUTED
+    assert study.judge_theorem(renamed).verdict is Verdict.REFUTED
 
 
 def test_a_tenth_of_an_exponent_is_told_apart(finished):
     """Negative control: isotropic changes that fall by a further L^-0.1 at the same relative errors."""
     names = ("update_energy", "update_energy_stderr")
     tilted = finished.assign({name: finished[name] * finished["loops"] ** -0.1 for name in names})
-    assert claims.judge_theorem(tilted).verdict is Verdict.REFUTED
+    assert study.judge_theorem(tilted).verdict is Verdict.REFUTED
 
 
 def test_limits_of_slopes_are_free_of_corrections():
@@ -57,7 +58,7 @@ def test_changes_of_another_scaling_are_not_the_recursion(finished):
     """Negative control: alpha off by 0.05, that is energies off by about L^-0.1."""
     name = "log_update_energy_mean_field"
     shifted = finished.assign({name: finished[name] - 0.1 * np.log(finished["loops"])})
-    assert claims.judge_recursion(shifted).verdict is Verdict.REFUTED
+    assert study.judge_recursion(shifted).verdict is Verdict.REFUTED
 
 
 def test_changes_alike_at_every_width_are_not_refuted(finished):
@@ -66,7 +67,7 @@ def test_changes_alike_at_every_width_are_not_refuted(finished):
     flat = {name: finished[name].copy() for name in names}
     for name in names:
         flat[name].loc[{"update": "aligned"}] = finished[name].sel(update="isotropic").values
-    assert claims.judge_width(finished.assign(flat)).verdict is Verdict.CONFIRMED
+    assert study.judge_width(finished.assign(flat)).verdict is Verdict.CONFIRMED
 
 
 def test_every_number_stands_at_the_loops_and_width_it_was_drawn_at():
@@ -79,7 +80,7 @@ def test_every_number_stands_at_the_loops_and_width_it_was_drawn_at():
             return [xr.Dataset({f"stream_update_energy{end}": ("step", [size]) for end in ends}) for size in sizes]
 
     options = simulation.parse(["--preset", "smoke", "--loops", "2", "3", "5", "--width", "8"])
-    dataset = measure.measure(options, Nets(), **measure.planned(options))
+    dataset = simulation.measure(options, Nets(), **simulation.checked(options))
     np.testing.assert_array_equal(
         dataset["update_energy"], 1e6 * dataset["loops"].broadcast_like(dataset["update_energy"]) + 8
     )

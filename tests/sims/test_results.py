@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from sims.common.results import CONTENTS, contents_digest
-from sims.looped_update.__main__ import COMMAND as looped_update
+from sims.looped_update import STUDY as looped_update
 from tests.sims.commands import finished_run, without_figure
 
 ARGUMENTS = ["--loops", "2", "4", "--width", "8", "--draws", "4", "--workers", "1"]

@@ -9,7 +9,7 @@ from meanfield.execution.run import Run
 from sims import simulation as simulation_module
 from sims.common import results
 from sims.common.results import Results, run_key
-from sims.looped_update.__main__ import COMMAND as looped_update
+from sims.looped_update import STUDY as looped_update
 from tests.sims.commands import finished_run
 
 # The module; its function of this name is what the room lists.

@@ -11,7 +11,7 @@ from figures._command import figure_names
 from meanfield.execution import run as execution
 from sims import simulation as simulation_module
 from sims.common import results as _results
-from sims.looped_update.__main__ import COMMAND as looped_update
+from sims.looped_update import STUDY as looped_update
 from sims.sweep import __main__ as sweep_module
 from sims.sweep.__main__ import COMMAND as sweep
 from sims.sweep.dataset import combined

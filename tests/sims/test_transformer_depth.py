@@ -5,10 +5,8 @@ import pytest
 
 from meanfield.execution import Workers
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.transformers import depth_exponents as claims
-from meanfield.verification.zhang_2026.transformers import tangent_propagation as tangents
-from sims.transformer_depth import measure
-from sims.transformer_depth.__main__ import COMMAND as simulation
+from sims.transformer_depth import claims, study
+from sims.transformer_depth.study import STUDY as simulation
 from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
 
 # Relative errors of scales that are made up here.
@@ -35,7 +33,7 @@ def test_verdicts(finished):
     assert claims.judge_limit(finished, "post").verdict is Verdict.CONFIRMED
     assert claims.judge_limit(finished, "pre").verdict is Verdict.REFUTED
     assert claims.judge_placement_limit(finished).verdict is Verdict.REFUTED
-    assert len(tangents.findings(finished)) == len(claims.JUDGES)
+    assert len(claims.findings(finished)) == len(claims.JUDGES)
 
 
 def test_scales_of_the_other_norm_are_refuted(finished):
@@ -50,8 +48,8 @@ def test_scales_of_the_other_norm_are_refuted(finished):
 def test_tangents_as_assumed_are_confirmed(finished):
     """Negative control: one rho for all, whose fluctuations vanish."""
     made = tangents_as_assumed({"transformer_depth": finished})["transformer_depth"].assign_attrs(draws=1000)
-    judged = (tangents.judge_post_bounded, tangents.judge_pre_bounded, tangents.judge_one_for_all)
-    for judge in (*judged, tangents.judge_fluctuations):
+    judged = (claims.judge_post_bounded, claims.judge_pre_bounded, claims.judge_one_for_all)
+    for judge in (*judged, claims.judge_fluctuations):
         assert judge(made).verdict is Verdict.CONFIRMED
 
 
@@ -66,7 +64,7 @@ def _made(dataset, **changed):
 def test_tangents_that_grow_are_refuted(finished):
     """rho = l has slope 1; and l^0.5 is no bounded rho where half the width changes its slope by 0.05."""
     layer, width = finished["wide_layer"], finished["width"]
-    for judge in (tangents.judge_post_bounded, tangents.judge_pre_bounded):
+    for judge in (claims.judge_post_bounded, claims.judge_pre_bounded):
         finding = judge(_made(finished, **{"": layer}))
         assert finding.verdict is Verdict.REFUTED
         assert "slope 1.000 (inverse), 1.000 (inverse_sqrt)" in finding.evidence
@@ -76,14 +74,14 @@ def test_tangents_that_grow_are_refuted(finished):
 
 def test_fluctuations_that_vanish_more_slowly_are_not_confirmed(finished):
     made = _made(finished, _spread=finished["width"] ** -0.3)
-    assert tangents.judge_fluctuations(made).verdict is not Verdict.CONFIRMED
+    assert claims.judge_fluctuations(made).verdict is not Verdict.CONFIRMED
 
 
 def test_nets_that_are_judged_are_drawn_as_often_as_judges_say():
     options = simulation.parse(["--preset", "smoke"])
     options.workers = Workers(1)
-    plan = measure.planned(options)
-    runs = measure._runs(options, *(plan[name] for name in ("nets", "blocks", "inputs")))
+    plan = simulation.checked(options)
+    runs = study._runs(options, *(plan[name] for name in ("nets", "blocks", "inputs")))
     judged = [*runs["narrow"], *runs["by_width"]]
     judged += [run for run in runs["streams"] if run.net.scaling == "none" and 2 * run.net.depth <= 64 * claims.WIDE]
     assert {run.draws for run in judged} == {claims.MORE * options.draws}

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from meanfield.theory.laws import log_path_sum_scale
-from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
 from meanfield.verification.zheng_2026 import transformer_checks
 from sims import residual_depth, residual_overlap
+from sims.transformer_depth import claims as transformer_depth
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, in_draws, power_law
 
@@ -42,7 +42,7 @@ def overlaps_of_one_unit(dataset, share):
 def slopes_of_transformers(dataset, share, norm, granted):
     changed = dataset["local_slope_mean_field"].copy()
     changed.loc[{"norm": norm}] = -1.5 + granted * share
-    changed.loc[{"norm": depth_exponents.OTHER[norm]}] = -1.5
+    changed.loc[{"norm": transformer_depth.OTHER[norm]}] = -1.5
     return dataset.assign(local_slope_mean_field=changed)
 
 
@@ -112,7 +112,7 @@ def exponents_of_transformers(dataset, share):
 
 def tangents_of_transformers(dataset, share):
     """As much as from half the width to the width: a tenth here."""
-    name, layers, widths = tangent_propagation.RHO, dataset["wide_layer"].astype(float), dataset["width"].values
+    name, layers, widths = transformer_depth.RHO_BY_WIDTH, dataset["wide_layer"].astype(float), dataset["width"].values
     for width in widths:
         net = {"width": width, "norm": "post", "direction": "shared"}
         values = dataset[name].sel(net)
@@ -144,8 +144,8 @@ DRAWN = {
     "path sums": ("residual_depth", path_sums, residual_depth.judge_path_sum),
     "vanishing deviations": ("residual_overlap", vanishing_deviations, residual_overlap.judge_vanishing_deviation),
     "excesses of overlaps": ("residual_overlap", excesses_of_overlaps, residual_overlap.judge_mean_law),
-    "exponents": ("transformer_depth", exponents_of_transformers, partial(depth_exponents.judge_theory, norm="post")),
-    "tangents": ("transformer_depth", tangents_of_transformers, tangent_propagation.judge_post_bounded),
+    "exponents": ("transformer_depth", exponents_of_transformers, partial(transformer_depth.judge_theory, norm="post")),
+    "tangents": ("transformer_depth", tangents_of_transformers, transformer_depth.judge_post_bounded),
     "growths": (
         "transformer_coordinate_check",
         growths_in_transformers,
@@ -157,12 +157,12 @@ COMPUTED = {
     "limits of Transformers": (
         "transformer_depth",
         partial(slopes_of_transformers, norm="post", granted=0.05),
-        partial(depth_exponents.judge_limit, norm="post"),
+        partial(transformer_depth.judge_limit, norm="post"),
     ),
     "norms in the limit": (
         "transformer_depth",
         partial(slopes_of_transformers, norm="pre", granted=0.15),
-        depth_exponents.judge_placement_limit,
+        transformer_depth.judge_placement_limit,
     ),
     "slopes of backbones": ("residual_depth", slopes_of_backbones, residual_depth.judge_effective_depth),
 }

@@ -4,7 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from meanfield.verification.wang_2026 import loop_growth, loop_updates, looped_transformers
+from sims import looped_update
+from sims.looped_energy import claims as looped_energy
+from sims.looped_transformer import claims as looped_transformer
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 
 
@@ -140,67 +142,67 @@ def energies_of_stacks(dataset, share):
 
 
 DRAWN = {
-    "energies of loops": ("looped_energy", energies_of_loops, loop_growth.judge_mean_field),
+    "energies of loops": ("looped_energy", energies_of_loops, looped_energy.judge_mean_field),
     "correlations in stacks": (
         "looped_energy",
         partial(correlations, deep=lambda share: 0.05 * share, looped=lambda share: 0.9),
-        loop_growth.judge_correlations,
+        looped_energy.judge_correlations,
     ),
     "correlations in loops": (
         "looped_energy",
         partial(correlations, deep=lambda share: 0.0, looped=lambda share: 0.05 * (2 - share)),
-        loop_growth.judge_correlations,
+        looped_energy.judge_correlations,
     ),
-    "updates by width": ("looped_update", updates_by_width, loop_updates.judge_width),
+    "updates by width": ("looped_update", updates_by_width, looped_update.judge_width),
     "looped energies": (
         "looped_transformer",
         partial(energies_of_transformers, model="looped", scaling="linear"),
-        looped_transformers.judge_loops_bounded,
+        looped_transformer.judge_loops_bounded,
     ),
     "deep energies": (
         "looped_transformer",
         partial(energies_of_transformers, model="deep", scaling="sqrt"),
-        looped_transformers.judge_stacks_bounded,
+        looped_transformer.judge_stacks_bounded,
     ),
-    "explosions": ("looped_transformer", explosions, looped_transformers.judge_loops_explode),
-    "damped stacks": ("looped_transformer", damped_stacks, looped_transformers.judge_stacks_damped),
+    "explosions": ("looped_transformer", explosions, looped_transformer.judge_loops_explode),
+    "damped stacks": ("looped_transformer", damped_stacks, looped_transformer.judge_stacks_damped),
     "energies of looped Transformers": (
         "looped_transformer",
         energies_of_looped_transformers,
-        looped_transformers.judge_mean_field,
+        looped_transformer.judge_mean_field,
     ),
     "growths of looped Transformers": (
         "looped_transformer",
         growths_of_looped_transformers,
-        looped_transformers.judge_growth,
+        looped_transformer.judge_growth,
     ),
     "updates at 1/L": (
         "looped_transformer",
         partial(updates_of_looped_transformers, scaling="linear", exponent=0.0),
-        partial(looped_transformers.judge_update, rule="isotropic"),
+        partial(looped_transformer.judge_update, rule="isotropic"),
     ),
     "updates at 1/sqrt(L)": (
         "looped_transformer",
         partial(updates_of_looped_transformers, scaling="sqrt", exponent=1.0),
-        looped_transformers.judge_update_below,
+        looped_transformer.judge_update_below,
     ),
-    "updates below the threshold": ("looped_update", updates_below_the_threshold, loop_updates.judge_below_threshold),
-    "isotropic updates": ("looped_update", isotropic_updates, loop_updates.judge_recursion),
-    "aligned updates": ("looped_update", aligned_updates, loop_updates.judge_aligned),
+    "updates below the threshold": ("looped_update", updates_below_the_threshold, looped_update.judge_below_threshold),
+    "isotropic updates": ("looped_update", isotropic_updates, looped_update.judge_recursion),
+    "aligned updates": ("looped_update", aligned_updates, looped_update.judge_aligned),
     "bounded energies of loops": (
         "looped_energy",
         partial(bounded_energies, model="looped", scaling="linear"),
-        loop_growth.judge_tied_bounded,
+        looped_energy.judge_tied_bounded,
     ),
     "bounded energies of stacks": (
         "looped_energy",
         partial(bounded_energies, model="deep", scaling="sqrt"),
-        loop_growth.judge_independent_bounded,
+        looped_energy.judge_independent_bounded,
     ),
-    "printed growths": ("looped_energy", printed_growths, loop_growth.judge_printed_growth),
-    "energies of stacks": ("looped_energy", energies_of_stacks, loop_growth.judge_independent_growth),
+    "printed growths": ("looped_energy", printed_growths, looped_energy.judge_printed_growth),
+    "energies of stacks": ("looped_energy", energies_of_stacks, looped_energy.judge_independent_growth),
 }
 
 COMPUTED = {
-    "expansions": ("looped_energy", expansions, loop_growth.judge_expansion),
+    "expansions": ("looped_energy", expansions, looped_energy.judge_expansion),
 }

@@ -1,7 +1,7 @@
 """Wang et al. 2026 on looped Transformers: residual energy before and after the first steps of training, one update.
 
 The paper proves its theorems for an un-normalised loop and uses them for pre-norm Transformers, so that each is decided
-twice: for the loop in `loop_growth` and `loop_updates`, and for the Transformer here.
+twice: for the loop by `sims.looped_energy` and `sims.looped_update`, and for the Transformer here.
 """
 
 from functools import partial
@@ -10,12 +10,25 @@ from math import hypot, log
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, Judges, contest, slope_contest
-from meanfield.verification.series import drawn_law, largest_share, shown_laws, span
-from meanfield.verification.verdicts import Deviation
+from meanfield.common import PowerLaw
+from meanfield.verification import (
+    Claim,
+    Contest,
+    Deviation,
+    Judges,
+    Kind,
+    Series,
+    checks,
+    contest,
+    largest_share,
+    slope_contest,
+    span,
+)
 
+NAME = "looped_transformer"
+
+# Updates of the weights under which streams move to first order.
+RULES = ("isotropic", "aligned")
 # Streams whose move by this update, under this scaling, is not far from the claim are drawn so many times as often.
 MORE = {("isotropic", "sqrt"): 2}
 # Numbers of loops from which slopes are taken.
@@ -28,11 +41,9 @@ EXPLODED = np.log(10.0)
 # that hundredths are left from 16 loops on. A power of L stays within, over 16 .. 64 loops, if it is below 0.07.
 FLAT = np.log(1.1)
 
-# The judges of `sims.looped_transformer`.
 JUDGES = Judges(
     "Wang et al. 2026", largest_share=lambda dataset: largest_share(dataset, "residual_energy", "first_order_change")
 )
-findings = JUDGES.findings
 
 
 def energy(dataset: xr.Dataset, model: str, scaling: str, update: int) -> xr.Dataset:
@@ -45,9 +56,9 @@ def deeper_half(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.isel(loops=slice(-DEEPER, None))
 
 
-def energy_slope(dataset: xr.Dataset, model: str, scaling: str, update: int) -> PowerLaw:
-    """Slope of H in L over the deeper half of the loops."""
-    return drawn_law(deeper_half(energy(dataset, model, scaling, update)), "loops", "residual_energy")
+def energy_slope(at: xr.Dataset) -> PowerLaw:
+    """Slope of H in L over the deeper half of the loops, of one net after one update."""
+    return Series.of(deeper_half(at), "residual_energy").law("loops")
 
 
 def growth_by_rate(dataset: xr.Dataset, scaling: str) -> list[tuple[float, float]]:
@@ -59,22 +70,28 @@ def growth_by_rate(dataset: xr.Dataset, scaling: str) -> list[tuple[float, float
 
 def update_slope(dataset: xr.Dataset, rule: str, scaling: str) -> PowerLaw:
     """Slope of |dh_L|^2 / N in L over the deeper half of the loops."""
-    return drawn_law(deeper_half(dataset.sel(rule=rule, scaling=scaling)), "loops", "first_order_change")
+    at = deeper_half(dataset.sel(rule=rule, scaling=scaling))
+    return Series.of(at, "first_order_change").law("loops")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Under eps = 1/L the energy of looped Transformers does not depend on L after the first steps of training",
+    source="figure 1",
+    rival="it does not under eps = L^(-1/2) either",
+    measured="ln H at the most loops less ln H at the fewest, after the last step",
+)
 def judge_loops_bounded(dataset: xr.Dataset) -> Contest:
-    """Under eps = 1/L the energy of looped Transformers does not depend on L after the first steps of training; rival:
-    it does not under eps = L^(-1/2) either; source: figure 1; measured: ln H at the most loops less ln H at the fewest,
-    after the last step."""
     return _same(dataset, "looped", "linear", "sqrt", slice(None), FLAT)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Under eps = L^(-1/2) the energy of looped Transformers can explode in the first steps of training: it "
+    "grows at least tenfold under some learning rate",
+    source="section 3.1",
+    rival="it at most doubles under all",
+    measured="ln H after the last step less ln H before the first, at the largest rate",
+)
 def judge_loops_explode(dataset: xr.Dataset) -> Contest:
-    """Under eps = L^(-1/2) the energy of looped Transformers can explode in the first steps of training: it grows at
-    least tenfold under some learning rate; rival: it at most doubles under all; source: section 3.1; measured: ln H
-    after the last step less ln H before the first, at the largest rate."""
     (growth, stderr), (other, _) = (growth_by_rate(dataset, scaling)[-1] for scaling in ("sqrt", "linear"))
     rate, loops = float(dataset["rate"][-1]), dataset.attrs["rate_loops"]
     words = f"H grows {np.exp(growth):.3g}-fold at rate {rate:g} and {loops} loops, under 1/L {np.exp(other):.3g}-fold"
@@ -84,19 +101,23 @@ def judge_loops_explode(dataset: xr.Dataset) -> Contest:
     return made.shared_in(dataset, "energy_by_rate")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Under eps = L^(-1/2) the energy of deep Transformers stays bounded in the first steps of training",
+    source="figure 1",
+    rival="it does without a factor, too",
+    measured="ln H at the most loops less that at a quarter of them, after the last step, granting a tenth of H",
+)
 def judge_stacks_bounded(dataset: xr.Dataset) -> Contest:
-    """Under eps = L^(-1/2) the energy of deep Transformers stays bounded in the first steps of training; rival: it does
-    without a factor, too; source: figure 1; measured: ln H at the most loops less that at a quarter of them, after the
-    last step, granting a tenth of H."""
     return _same(dataset, "deep", "sqrt", "none", slice(-DEEPER, None), FLAT)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Under eps = 1/L what the blocks of deep Transformers add to the stream dies out with depth",
+    source="section 3.1",
+    rival="it stays, as in looped ones",
+    measured="ln C at the most loops less that at the fewest, after the last step: less than half is left",
+)
 def judge_stacks_damped(dataset: xr.Dataset) -> Contest:
-    """Under eps = 1/L what the blocks of deep Transformers add to the stream dies out with depth; rival: it stays, as
-    in looped ones; source: section 3.1; measured: ln C at the most loops less that at the fewest, after the last step:
-    less than half is left."""
     fewest, most = (energy(dataset, "deep", "linear", -1).isel(loops=place) for place in (0, -1))
     growth, stderr = _log_ratio(most, fewest, "correlation_term")
     words = f"C falls to {np.exp(growth):.3f} +- {np.exp(growth) * stderr:.3f} of its value"
@@ -104,22 +125,26 @@ def judge_stacks_damped(dataset: xr.Dataset) -> Contest:
     return Contest(claim, Deviation(growth, stderr, FLAT), shown=words, apart=BOUNDED)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="What a looped Transformer adds to its stream grows as eps^2 L^2 = L under eps = L^(-1/2)",
+    source="theorem 1",
+    rival="as in the un-normalised loop, exponentially in sqrt(L)",
+    measured="the slope of C in L before training, granting a relative correction 1/L",
+)
 def judge_growth(dataset: xr.Dataset) -> Contest:
-    """What a looped Transformer adds to its stream grows as eps^2 L^2 = L under eps = L^(-1/2); rival: as in the
-    un-normalised loop, exponentially in sqrt(L); source: theorem 1; measured: the slope of C in L before training,
-    granting a relative correction 1/L."""
     at = deeper_half(energy(dataset, "looped", "sqrt", 0))
-    law = drawn_law(at, "loops", "correlation_term")
+    law = Series.of(at, "correlation_term").law("loops")
     toy = _toy_slope(at, "correlation_term")
-    words = f"slope {shown_laws(law)} over {span(at['loops'])}, un-normalised {toy:.2f}"
+    words = f"slope {{laws}} over {span(at['loops'])}, un-normalised {toy:.2f}"
     return slope_contest(law, claimed=1.0, rival=toy, allowance=_correction(at), shown=words)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Energies of looped Transformers before training follow the mean field of steps that share their weights",
+    rival="that of steps with weights of their own",
+    measured="H, where the mean field was followed",
+)
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
-    """Energies of looped Transformers before training follow the mean field of steps that share their weights; rival:
-    that of steps with weights of their own; measured: H, where the mean field was followed."""
     known = dataset.isel(update=0).sel(loops=_followed(dataset))
     at, deep = (known.sel(model=model).stack(net=("scaling", "loops")) for model in ("looped", "deep"))
     expected = {"claimed": at["residual_energy_mean_field"].values, "rival": deep["residual_energy_mean_field"].values}
@@ -127,35 +152,40 @@ def judge_mean_field(dataset: xr.Dataset) -> Contest:
     return contest(at["residual_energy"].values, at["residual_energy_stderr"].values, **expected, allowance=allowance)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The energy of looped Transformers stays bounded under eps = 1/L before training",
+    source="theorem 1",
+    rival="it does under eps = L^(-1/2), too",
+    measured="ln H at the most loops less ln H at the fewest",
+)
 def judge_bounded(dataset: xr.Dataset) -> Contest:
-    """The energy of looped Transformers stays bounded under eps = 1/L before training; rival: it does under
-    eps = L^(-1/2), too; source: theorem 1; measured: ln H at the most loops less ln H at the fewest."""
     return _same(dataset, "looped", "linear", "sqrt", slice(None), FLAT, update=0)
 
 
-@JUDGES.decide_each({"rule": "isotropic"}, {"rule": "aligned"})
+@JUDGES.decide(
+    claim="Under eps = 1/L {rule} updates move the stream of looped Transformers alike at every L",
+    source="theorem 2, eq. 3",
+    rival="they move it as L",
+    measured="the slope of |dh_L|^2 / N in L, granting a relative correction 1/L",
+    cases=[{"rule": rule} for rule in RULES],
+)
 def judge_update(dataset: xr.Dataset, rule: str) -> Contest:
-    """Under eps = 1/L {rule} updates move the stream of looped Transformers alike at every L; rival: they move it as L;
-    source: theorem 2, eq. 3; measured: the slope of |dh_L|^2 / N in L, granting a relative
-    correction 1/L."""
-    law = update_slope(dataset, rule, "linear")
     slack = _correction(deeper_half(dataset))
-    return slope_contest(law, claimed=0.0, rival=1.0, allowance=slack, shown=f"slope {shown_laws(law)}")
+    return slope_contest(update_slope(dataset, rule, "linear"), claimed=0.0, rival=1.0, allowance=slack)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Isotropic updates move the stream of looped Transformers by (eta eps L)^2 = eta^2 L under eps = L^(-1/2), "
+    "too",
+    source="theorem 2, whose premise is eps L = O(1)",
+    rival="exponentially in sqrt(L), as that of the un-normalised loop",
+    measured="the slope of |dh_L|^2 / N in L, granting a relative correction 1/L",
+)
 def judge_update_below(dataset: xr.Dataset) -> Contest:
-    """Isotropic updates move the stream of looped Transformers by (eta eps L)^2 = eta^2 L under eps = L^(-1/2), too;
-    rival: exponentially in sqrt(L), as that of the un-normalised loop; source: theorem 2, whose premise is
-    eps L = O(1); measured: the slope of |dh_L|^2 / N in L, granting a relative
-    correction 1/L."""
     law, at = update_slope(dataset, "isotropic", "sqrt"), deeper_half(dataset.sel(rule="isotropic", scaling="sqrt"))
     toy = _toy_slope(at, "first_order_change")
-    words, draws = (
-        f"slope {shown_laws(law)}, un-normalised {toy:.2f}",
-        dataset.attrs["draws"] * MORE["isotropic", "sqrt"],
-    )
+    words = f"slope {{laws}}, un-normalised {toy:.2f}"
+    draws = dataset.attrs["draws"] * MORE["isotropic", "sqrt"]
     return slope_contest(law, claimed=1.0, rival=toy, allowance=_correction(at), shown=words, draws=draws)
 
 
@@ -203,7 +233,7 @@ def _correction(at: xr.Dataset) -> float:
     return float(np.log((1 + 1 / loops[0]) / (1 + 1 / loops[-1])) / np.log(loops[-1] / loops[0]))
 
 
-# What was run: the preset "default" of `sims.looped_transformer`.
+# What was run: the preset "default".
 SMALL_SCALE = "Llama-style pre-norm blocks of width 64, 64 random tokens, Adam at rate 0.001"
 CLAIMS = (
     Claim(
@@ -214,7 +244,7 @@ CLAIMS = (
         "growing as L under eps = L^(-1/2)",
         printed='"E[H_L] = H_0 + O(eps L) + Theta(eps^2 L^2). Therefore, to keep residual energy bounded as L -> '
         'infinity, one needs eps L = O(1)" (theorem 1)',
-        checks=checks("looped_transformer", judge_bounded, judge_growth, judge_mean_field),
+        checks=checks(NAME, judge_bounded, judge_growth, judge_mean_field),
         hypotheses="H_l = O(1) or normalised branches, which do not see H_l; increments that overlap on average",
     ),
     Claim(
@@ -225,7 +255,7 @@ CLAIMS = (
         "so that eta does not depend on L",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... At the critical loop scaling alpha = 1, (4) gives '
         'eta = Theta(1)" (theorem 2, section 2.2)',
-        checks=checks("looped_transformer", *(partial(judge_update, rule=rule) for rule in ("isotropic", "aligned"))),
+        checks=checks(NAME, *(partial(judge_update, rule=rule) for rule in RULES)),
         hypotheses="signs with |dW| = Theta(eta), eps L = O(1)",
     ),
     Claim(
@@ -237,7 +267,7 @@ CLAIMS = (
         "update, so that eta ~ L^(-1/2)",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... So depth-invariant one-step output change '
         'requires eta eps L = Theta(1) <=> eta ~ L^(alpha - 1)" (theorem 2)',
-        checks=checks("looped_transformer", judge_update_below),
+        checks=checks(NAME, judge_update_below),
         hypotheses="those of L5t without eps L = O(1)",
         replaced_by="a steeper power of L, which depends on the branch (docs/theory.md section 22): with SwiGLU "
         "isotropic updates move the stream as about L^1.5, so that eta ~ L^(-3/4)",
@@ -253,7 +283,7 @@ CLAIMS = (
         printed='"standard sqrt(L) scaling ... fails to control variance growth in looped models (e). In contrast, '
         'linear scaling effectively maintains energy invariance ... (f)" (figure 1)',
         hypotheses=SMALL_SCALE,
-        checks=checks("looped_transformer", judge_loops_bounded),
+        checks=checks(NAME, judge_loops_bounded),
     ),
     Claim(
         id="L6b",
@@ -264,7 +294,7 @@ CLAIMS = (
         printed='"For non-shared deep stacks, 1/sqrt(L) scaling stabilizes residual energy, while 1/L tends to '
         'over-dampen it" (section 3.1)',
         hypotheses=f"{SMALL_SCALE}; what is over-damped is read as the part of the energy that blocks add",
-        checks=checks("looped_transformer", judge_stacks_bounded, judge_stacks_damped),
+        checks=checks(NAME, judge_stacks_bounded, judge_stacks_damped),
     ),
     Claim(
         id="L6c",
@@ -275,6 +305,6 @@ CLAIMS = (
         printed='"1/sqrt(L) scaling is insufficient for looped models: residual energy grows rapidly with L and can '
         'explode during early optimization" (section 3.1)',
         hypotheses=f"{SMALL_SCALE}, here 0.03; tenfold is our reading of 'explode'",
-        checks=checks("looped_transformer", judge_loops_explode),
+        checks=checks(NAME, judge_loops_explode),
     ),
 )

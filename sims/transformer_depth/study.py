@@ -1,4 +1,10 @@
-"""Transformers over depth, drawn and predicted; tokens and streams by layer; how far changes of the stream travel."""
+"""How the learning-rate scale eta*(L) of Transformers falls with their depth units, and why.
+
+Pre- and post-norm Transformers of D blocks, which are L = 2 D depth units, are drawn for two scales of attention and
+three scalings of the branches, and held against the mean field, which is then followed to large L. Besides: how nearly
+alike tokens become, how the variance of the stream grows, and how far changes of the stream travel, for changes that
+all tokens share and for changes that sum to zero over tokens (Zhang et al. 2026, section 3.5 and appendix D).
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -9,16 +15,58 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+import meanfield as mf
 from meanfield.common import MOST_LAYERS, Array, require_count
 from meanfield.execution import Run
 from meanfield.nets import Transformer
 from meanfield.simulation import TangentPropagation, TokenStatistics
-from meanfield.verification import depth_exponents, tangent_propagation
-from sims.common.command import ladder
+from meanfield.theory import scales_at
+from sims.common.command import Option, Preset, counted, ladder_of
 from sims.common.data.images import image_tokens
-from sims.common.datasets import ENDS, Axes, attributes, over, seeded_run, taken
+from sims.common.datasets import ENDS, Axes, Variable, attributes, over, seeded_run, taken
 from sims.common.results import Results
-from sims.transformer_depth.theory import TOKENS, by_layer, local_slopes, scales, slope_depths
+from sims.common.study import Study
+from sims.transformer_depth.claims import CLAIMS, LABEL_SCALE, LOCAL, MORE, NAME, RHO, SHALLOW, WIDE
+from sims.transformer_depth.report import REPORT
+
+# What is asked for.
+
+OPTIONS = (
+    Option(
+        "blocks",
+        "blocks of the nets that are drawn, three or more; L = 2 D",
+        int,
+        metavar="D",
+        many="+",
+        check=ladder_of(3, "a slope", maximum=MOST_LAYERS // 2, why="blocks that are drawn"),
+    ),
+    Option(
+        "far",
+        "depth units to which theory follows the slopes",
+        int,
+        metavar="L",
+        check=counted("depth units that theory goes up to", minimum=1000, maximum=MOST_LAYERS),
+    ),
+    Option("width", "channels of a token; nets of half and of a quarter are drawn too", int, metavar="N"),
+    Option("heads", "heads of attention; they divide a quarter of the width", int, 4),
+    Option("tokens", "tokens of a sample", int, metavar="T"),
+    Option("outputs", "outputs; the more, the less draws scatter", int, metavar="M"),
+    Option(
+        "input",
+        "gaussian (default: fresh white tokens), photo (patches of a crop of a photograph), or FILE[::ARRAY]",
+        default="gaussian",
+        metavar="SOURCE",
+    ),
+    Option("patch", "pixels along a side of a patch of images", int, 4, metavar="P"),
+)
+SIZES: dict[str, Any] = {"blocks": [2, 4, 8, 16, 32, 64], "far": 1_000_000}
+PRESETS = {
+    "smoke": Preset("10 s", blocks=[2, 4, 8], width=64, tokens=4, outputs=16, draws=12, far=1000),
+    "default": Preset("30 s", **SIZES, width=256, tokens=8, outputs=64, draws=16),
+    "paper": Preset("4 h", **SIZES, width=1024, tokens=16, outputs=256, draws=128),
+}
+
+# What is measured.
 
 AXES: Axes = {
     "norm": ("post", "pre"),
@@ -26,19 +74,39 @@ AXES: Axes = {
     "attention_scale": ("inverse", "inverse_sqrt"),
 }
 UNSCALED: Axes = {name: AXES[name] for name in ("norm", "attention_scale")}
-SCALES = ("learning_rate_scale", "label_learning_rate_scale")
-RHO, SHALLOW, WIDE = "tangent_propagation", tangent_propagation.SHALLOW, depth_exponents.WIDE
-# Nets that verdicts rest on are drawn so many times as often as others; those with a factor on branches, which scatter
-# less, by this part.
-MORE, FEWER = depth_exponents.MORE, 2
+SCALES = ("learning_rate_scale", LABEL_SCALE)
+TOKENS = ("token_correlation", "stream_variance")
+# Nets with a factor on branches, which scatter less, are drawn by this part of the draws.
+FEWER = 2
 # Parts of the width at which tangents are compared; scales are drawn at half the width, too.
 NARROWING = (4, 2, 1)
+
+VARIABLES = (
+    Variable("narrow_learning_rate_scale", "eta* at half the width"),
+    Variable("narrow_label_learning_rate_scale", "eta* of the label term at half the width"),
+    *(
+        Variable(f"{RHO}{end}_by_width", f"{words} from the input on, by width", source="Zhang et al. 2026, appendix D")
+        for end, words in (
+            ("", "rho, mean square of a tangent over that at the input,"),
+            ("_spread", "standard deviation of rho over draws,"),
+            ("_remainder", "half the difference of rho of both directions,"),
+        )
+    ),
+    Variable(LOCAL, "local slope of the label term's eta*, mean field", "from L / 2 to L"),
+    Variable("norm", "where a Transformer normalises, behind branches (post) or before them (pre)"),
+    Variable("attention_scale", "scale of attention: inverse, q.k / size, or inverse_sqrt, q.k / size^(1/2)"),
+    Variable("direction", "tangents that all tokens share, or their difference, which sums to zero over tokens"),
+    Variable("start", "layer from which tangents are followed, 0 at the input"),
+    Variable("depth", "depth units L"),
+    Variable("wide_depth", "depth units L at which the net is wide"),
+    Variable("wide_layer", "layer of the deepest net that is wide"),
+    Variable("slope_depth", "depth units L up to which a local slope is taken"),
+)
 
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """One net of a single block for each place, the numbers of blocks, and how far theory goes."""
-    blocks = ladder("--blocks", options.blocks, 3, "a slope", maximum=MOST_LAYERS // 2, why="blocks that are drawn")
-    require_count("--far", options.far, minimum=1000, maximum=MOST_LAYERS, why="depth units that theory goes up to")
+    blocks = options.blocks
     _require_judged(2 * np.array(blocks), options.width)
     needed = NARROWING[0] * options.heads
     if options.width % needed:
@@ -173,3 +241,41 @@ def _predicted(nets: list[Transformer], blocks: list[int], far: int) -> xr.Datas
         over(UNSCALED, [local_slopes(net, far) for net in plain], "slope_depth"),
     ]
     return xr.merge(parts)
+
+
+def slope_depths(far: int) -> list[int]:
+    """Depth units at which local slopes are taken: powers of two up to 128, then of ten, and the last one."""
+    powers = [2**power for power in range(3, 8)] + [10**power for power in range(3, 6)]
+    return [*(depth for depth in powers if depth < far), far]
+
+
+def scales(net: Transformer, blocks: Sequence[int]) -> dict[str, Any]:
+    """log eta* of the label term at these numbers of blocks, white tokens."""
+    return {f"log_{LABEL_SCALE}_mean_field": np.log(scales_at(net, blocks))}
+
+
+def local_slopes(net: Transformer, far: int) -> dict[str, Any]:
+    """d log eta* / d log L between L / 2 and L, at the depths L of `slope_depths`, white tokens."""
+    ends = np.array([(depth // 4, depth // 2) for depth in slope_depths(far)])
+    logs = np.log(scales_at(net, ends.ravel().tolist())).reshape(ends.shape)
+    return {LOCAL: np.diff(logs)[:, 0] / np.diff(np.log(ends))[:, 0]}
+
+
+def by_layer(net: Transformer) -> dict[str, Any]:
+    """Correlation between tokens and variance of the stream by layer, white tokens."""
+    predicted = mf.predict(net, level="mean_field")
+    return {f"{name}_mean_field": predicted[name].values for name in TOKENS}
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="25 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+)

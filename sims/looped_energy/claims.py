@@ -3,18 +3,30 @@
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw
-from meanfield.common.validation import Array
-from meanfield.nets.loop import TiedLoop
-from meanfield.theory.loops import has_closed_energy, log_increment_gain
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, Judges, Ruling, computed, contest, joined, slope_contest
-from meanfield.verification.series import drawn_law, shown_laws, span, theory_slope
-from meanfield.verification.verdicts import Deviation, Verdict
+from meanfield.common import Array, PowerLaw
+from meanfield.nets import TiedLoop
+from meanfield.theory import has_closed_energy, log_increment_gain
+from meanfield.verification import (
+    Claim,
+    Contest,
+    Deviation,
+    Judges,
+    Kind,
+    Ruling,
+    Series,
+    Verdict,
+    checks,
+    computed,
+    contest,
+    joined,
+    shown_laws,
+    slope_contest,
+    span,
+)
+from sims.common.loops import finite_width
 
-# Relative deviation from infinite width that is granted per 1/N: a step's energy fluctuates by 5/N (ReLU), and in loops
-# the same matrix is met again at every step, so that fluctuations add up in amplitude while eps L is of order one.
-FINITE_WIDTH = 10.0
+NAME = "looped_energy"
+
 # How near a computed exponent, or a factor between doublings, must be to be called the same.
 NEAR = 0.05
 # A correlation coefficient below this is none.
@@ -22,42 +34,49 @@ UNCORRELATED = 0.05
 # Scalings eps = L^(-alpha) of stacks on either side of their threshold, and steps to which their law is followed.
 STACK_ALPHAS = (0.25, 0.4, 0.45, 0.5, 0.55, 0.75)
 STACK_STEPS = (1024, 2048, 4096)
+# Of the numbers of loops, those that a growth is taken over.
+DEEPER_HALF = slice(-3, None)
 # Models and scalings under which energies stay bounded.
 BOUNDED = (("looped", "linear"), ("deep", "sqrt"), ("deep", "linear"))
 
-# The judges of `sims.looped_energy`.
 JUDGES = Judges(
     "Wang et al. 2026", largest_share=lambda dataset: float(dataset["largest_share"].sel(scaling="linear").max())
 )
-findings = JUDGES.findings
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Energies follow the infinite-width covariance recursion",
+    rival="that of stacks, every step with its own weights",
+    measured="ln H_L, wherever energies are bounded",
+)
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
-    """Energies follow the infinite-width covariance recursion; rival: that of stacks, every step with its own
-    weights; measured: ln H_L, wherever energies are bounded."""
     parts = []
     for model, scaling in BOUNDED:
         at, stack = (dataset.sel(model=kind, scaling=scaling) for kind in (model, "deep"))
         energy, stderr = at["log_energy"].values, at["log_energy_stderr"].values
         expected = {"claimed": at["log_energy_mean_field"].values, "rival": stack["log_energy_mean_field"].values}
-        parts.append(contest(energy, stderr, **expected, allowance=_finite_width(dataset)))
+        parts.append(contest(energy, stderr, **expected, allowance=finite_width(dataset.attrs["width"])))
     return joined(parts)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Tied loops stay bounded under eps = 1/L",
+    source="theorem 1",
+    rival="they stay so under eps = L^(-1/2) too",
+    measured="the growth of ln H over the deeper half of the loops, less that of the mean field, which converges",
+)
 def judge_tied_bounded(dataset: xr.Dataset) -> Contest:
-    """Tied loops stay bounded under eps = 1/L; rival: they stay so under eps = L^(-1/2) too; source: theorem 1;
-    measured: the growth of ln H over the deeper half of the loops, less that of the mean field, which converges."""
     return _bounded(dataset, "looped", "linear", "sqrt")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Energies of tied loops converge as loops are added at alpha >= 1, and at no smaller alpha",
+    source="theorem 1",
+    rival="they grow as a power of L, however small, at some alpha >= 1, or converge below",
+    measured="by what factor the growth of ln H over a doubling of the loops changes with the next doubling, in the "
+    "mean field: 1 for a power law",
+)
 def judge_threshold(dataset: xr.Dataset) -> Ruling:
-    """Energies of tied loops converge as loops are added at alpha >= 1, and at no smaller alpha; rival: they grow as a
-    power of L, however small, at some alpha >= 1, or converge below; source: theorem 1; measured: by what factor the
-    growth of ln H over a doubling of the loops changes with the next doubling, in the mean field: 1 for a power law.
-    """
     energy = dataset["log_energy_by_alpha"].transpose("alpha", "far_loops").values
     return threshold_ruling(dataset["alpha"].values, energy, 1.0, int(dataset["far_loops"][-1]))
 
@@ -73,10 +92,13 @@ def threshold_ruling(alpha: Array, log_energy: Array, threshold: float, loops: i
     return Ruling(verdict, f"factors {words} at {loops} loops", power=power)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="C_L = H_L - H_0 goes as (eps L)^2 at alpha >= 1, where H = O(1)",
+    source="theorem 1",
+    rival="as eps^2 L, as for independent steps",
+    measured="its slope in L over the last doubling of the loops, less 2 (1 - alpha), mean field",
+)
 def judge_expansion(dataset: xr.Dataset) -> Ruling:
-    """C_L = H_L - H_0 goes as (eps L)^2 at alpha >= 1, where H = O(1); rival: as eps^2 L, as for independent steps;
-    source: theorem 1; measured: its slope in L over the last doubling of the loops, less 2 (1 - alpha), mean field."""
     at = dataset.sel(alpha=dataset["alpha"] >= 1).isel(far_loops=[-2, -1])
     correlation = np.log(np.expm1(at["log_energy_by_alpha"].transpose("alpha", "far_loops").values))
     beyond = np.diff(correlation, axis=1)[:, 0] / np.log(2.0) - 2 * (1 - at["alpha"].values)
@@ -84,30 +106,37 @@ def judge_expansion(dataset: xr.Dataset) -> Ruling:
     return computed(beyond, 0.0, -1.0, NEAR, f"slopes beyond 2 (1 - alpha): {words}")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Independent stacks stay bounded under eps = L^(-1/2)",
+    source="appendix B",
+    rival="they stay so unscaled too",
+    measured="the growth of ln H over the deeper half of the steps, less that of the mean field, which converges",
+)
 def judge_independent_bounded(dataset: xr.Dataset) -> Contest:
-    """Independent stacks stay bounded under eps = L^(-1/2); rival: they stay so unscaled too; source: appendix B;
-    measured: the growth of ln H over the deeper half of the steps, less that of the mean field, which converges."""
     return _bounded(dataset, "deep", "sqrt", "none")
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Independent stacks grow as (1 + c eps^2)^L",
+    source="appendix B",
+    rival="they grow as tied loops do",
+    measured="ln H_L, c = sigma_W^2 / 2 for ReLU; not of unscaled stacks, as rare draws make their mean",
+)
 def judge_independent_growth(dataset: xr.Dataset) -> Contest:
-    """Independent stacks grow as (1 + c eps^2)^L; rival: they grow as tied loops do; source: appendix B; measured:
-    ln H_L, c = sigma_W^2 / 2 for ReLU; not of unscaled stacks, as rare draws make their mean."""
     scaled = dataset.sel(scaling=["sqrt", "linear"])
     drawn, stderr = (scaled[f"log_energy{end}"].sel(model="deep").values.ravel() for end in ("", "_stderr"))
     own, tied = (scaled["log_energy_mean_field"].sel(model=model).values.ravel() for model in ("deep", "looped"))
-    return contest(drawn, stderr, claimed=own, rival=tied, allowance=_finite_width(dataset))
+    return contest(drawn, stderr, claimed=own, rival=tied, allowance=finite_width(dataset.attrs["width"]))
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Energies of independent stacks converge as steps are added at alpha >= 1/2, and at no smaller alpha",
+    source="appendix B",
+    rival="they grow as a power of L, however small, at some alpha >= 1/2, or converge below",
+    measured="by what factor the growth of ln H over a doubling of the steps changes with the next one, by the law (1 "
+    "+ c eps^2)^L that is judged on draws",
+)
 def judge_independent_threshold(dataset: xr.Dataset) -> Ruling:
-    """Energies of independent stacks converge as steps are added at alpha >= 1/2, and at no smaller alpha; rival: they
-    grow as a power of L, however small, at some alpha >= 1/2, or converge below; source: appendix B; measured: by what
-    factor the growth of ln H over a doubling of the steps changes with the next one, by the law (1 + c eps^2)^L that is
-    judged on draws.
-    """
     shared = {name: dataset.attrs[name] for name in ("width", "activation", "weight_variance")}
     stacks = [[TiedLoop(depth=steps, alpha=a, tied=False, **shared) for steps in STACK_STEPS] for a in STACK_ALPHAS]
     if not has_closed_energy(stacks[0][0]):
@@ -121,30 +150,35 @@ def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str) -> Cont
     """ln H grows by no more than in the mean field, which converges as 1/L; rival: the same of the looser scaling."""
     own, other = (dataset.sel(model=model, scaling=name) for name in (scaling, looser))
     (growth, stderr), (unbounded, error) = _growth(own), _growth(other)
-    theory = _rise(own, own["log_energy_mean_field"].values)
-    granted = _finite_width(dataset)
+    theory = _rise(own["log_energy_mean_field"])
+    granted = finite_width(dataset.attrs["width"])
     words = f"ln H grows by {growth:.3f} +- {stderr:.3f}, mean field {theory:.3f}, under the looser scaling by"
     claim, rival = Deviation(growth - theory, stderr, granted), Deviation(unbounded - theory, error, granted)
     return Contest(claim, rival, shown=f"{words} {unbounded:.3g}", apart=unbounded - theory)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Tied loops under eps = L^(-1/2), outside the condition H = O(1), grow as eps^2 L^2 = L too",
+    source="the formula of theorem 1",
+    rival="they grow exponentially in sqrt(L), as in the mean field",
+    measured="the slope in L of C_L over the deeper half of the loops",
+)
 def judge_printed_growth(dataset: xr.Dataset) -> Contest:
-    """Tied loops under eps = L^(-1/2), outside the condition H = O(1), grow as eps^2 L^2 = L too; rival: they grow
-    exponentially in sqrt(L), as in the mean field; source: the formula of theorem 1; measured: the slope in L of C_L
-    over the deeper half of the loops."""
-    at = dataset.sel(model="looped", scaling="sqrt").isel(loops=_deeper_half(dataset))
-    law = drawn_law(at, "loops", "correlation_term")
-    far = theory_slope(at, "loops", "correlation_term", at["log_correlation_term_mean_field"].values)
-    words = f"slope {shown_laws(law)} over {span(at['loops'])}, mean field {far:.3f}"
-    return slope_contest(law, claimed=1.0, rival=far, allowance=_finite_width(dataset), shown=words)
+    at = dataset.sel(model="looped", scaling="sqrt").isel(loops=DEEPER_HALF)
+    correlation = Series.of(at, "correlation_term")
+    far = correlation.slope_of("loops", at["log_correlation_term_mean_field"].values)
+    words = f"slope {{laws}} over {span(at['loops'])}, mean field {far:.3f}"
+    slack = finite_width(dataset.attrs["width"])
+    return slope_contest(correlation.law("loops"), claimed=1.0, rival=far, allowance=slack, shown=words)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="Increments of any two steps are correlated in loops, and uncorrelated in deep stacks",
+    source="figure 2",
+    rival="they do not correlate in loops either",
+    measured="correlation coefficients of every two different steps; {least} or less counts as none",
+)
 def judge_correlations(dataset: xr.Dataset) -> Contest:
-    """Increments of any two steps are correlated in loops, and uncorrelated in deep stacks; rival: they do not
-    correlate in loops either; source: figure 2; measured: correlation coefficients of every two
-    different steps; {least} or less counts as none."""
     apart = ~np.eye(dataset.sizes["increment"], dtype=bool)
     (looped, error), (deep, stderr) = (_correlations(dataset.sel(model=m), apart) for m in ("looped", "deep"))
     least = int(np.argmin(looped - error))
@@ -160,33 +194,44 @@ def _correlations(at: xr.Dataset, steps: Array) -> tuple[Array, Array]:
     return mean, stderr
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The cross term B_L does not grow with the width at a fixed eps L",
+    source="appendix C.2",
+    rival="it grows as N^(1/2)",
+    measured="the slope in N of its standard deviation; a bound allows for one that falls",
+)
 def judge_cross_in_width(dataset: xr.Dataset) -> Contest:
-    """The cross term B_L does not grow with the width at a fixed eps L; rival: it grows as N^(1/2); source:
-    appendix C.2; measured: the slope in N of its standard deviation; a bound allows for one that falls."""
     return _at_most(dataset, "cross_width", 0.0, 0.5)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The cross term B_L does not grow as loops are added at a fixed eps L",
+    source="appendix C.2",
+    rival="it grows as L^(1/2)",
+    measured="the slope in L of its standard deviation; a bound allows for one that falls",
+)
 def judge_cross_in_loops(dataset: xr.Dataset) -> Contest:
-    """The cross term B_L does not grow as loops are added at a fixed eps L; rival: it grows as L^(1/2); source:
-    appendix C.2; measured: the slope in L of its standard deviation; a bound allows for one that falls."""
     return _at_most(dataset, "cross_loops", 0.0, 0.5)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The cross term B_L falls with eps L in proportion, or faster",
+    source="appendix C.2",
+    rival="as (eps L)^(1/2)",
+    measured="the slope in eps L of its standard deviation, down from eps L = 1",
+)
 def judge_cross_in_eps(dataset: xr.Dataset) -> Contest:
-    """The cross term B_L falls with eps L in proportion, or faster; rival: as (eps L)^(1/2); source: appendix C.2;
-    measured: the slope in eps L of its standard deviation, down from eps L = 1."""
     return _at_most(dataset, "cross_eps_loops", 1.0, 0.5)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The cross term B_L vanishes with the width, as N^(-1/2)",
+    rival="it is eps L times a constant",
+    measured="the slope in N of its standard deviation",
+)
 def judge_cross_term(dataset: xr.Dataset) -> Contest:
-    """The cross term B_L vanishes with the width, as N^(-1/2); rival: it is eps L times a constant; measured: the slope
-    in N of its standard deviation."""
     law = _cross_law(dataset, "cross_width")
-    return slope_contest(law, claimed=-0.5, rival=0.0, shown=f"exponent {shown_laws(law)}")
+    return slope_contest(law, claimed=-0.5, rival=0.0, shown="exponent {laws}")
 
 
 def _at_most(dataset: xr.Dataset, along: str, bound: float, rival: float) -> Contest:
@@ -200,27 +245,19 @@ def _at_most(dataset: xr.Dataset, along: str, bound: float, rival: float) -> Con
 
 
 def _cross_law(dataset: xr.Dataset, along: str) -> PowerLaw:
-    return drawn_law(dataset, along, f"{along}_spread")
+    return Series.of(dataset, f"{along}_spread").law(along)
 
 
 def _growth(at: xr.Dataset) -> tuple[float, float]:
     """The rise of the drawn ln H, and its standard error."""
-    stderr = at["log_energy_stderr"].values
-    return _rise(at, at["log_energy"].values), float(np.hypot(stderr[-1], stderr[_deeper_half(at).start]))
+    first, *_, last = at["log_energy_stderr"].values[DEEPER_HALF]
+    return _rise(at["log_energy"]), float(np.hypot(first, last))
 
 
-def _rise(at: xr.Dataset, log_energy: Array) -> float:
+def _rise(log_energy: xr.DataArray) -> float:
     """ln H at the most loops less ln H at the first of the deeper half."""
-    return float(log_energy[-1] - log_energy[_deeper_half(at).start])
-
-
-def _deeper_half(dataset: xr.Dataset) -> slice:
-    """The last three numbers of loops."""
-    return slice(dataset.sizes["loops"] - 3, dataset.sizes["loops"])
-
-
-def _finite_width(dataset: xr.Dataset) -> float:
-    return FINITE_WIDTH / float(dataset.attrs["width"])
+    first, *_, last = log_energy.values[DEEPER_HALF]
+    return float(last - first)
 
 
 CLAIMS = (
@@ -233,7 +270,7 @@ CLAIMS = (
         printed='"to keep residual energy bounded as L -> infinity, one needs eps L = O(1), i.e. alpha >= 1" (theorem '
         "1)",
         hypotheses="H_l = O(1), W'W = sigma_W^2 I, features that overlap on average by a positive constant",
-        checks=checks("looped_energy", judge_tied_bounded, judge_threshold, judge_expansion),
+        checks=checks(NAME, judge_tied_bounded, judge_threshold, judge_expansion),
     ),
     Claim(
         id="L1b",
@@ -243,7 +280,7 @@ CLAIMS = (
         printed='"driving the quadratic Theta(eps^2 L^2) variance accumulation in weight-tied architectures" '
         "(figure 2)",
         hypotheses="those of L1a without H_l = O(1)",
-        checks=checks("looped_energy", judge_printed_growth),
+        checks=checks(NAME, judge_printed_growth),
         replaced_by="exp(2 tau) up to powers, tau = sigma_W sqrt(q) L^(1 - alpha): growth feeds on itself",
         premise="the formula takes H = O(1), which fails below alpha = 1; theorem 1 states that condition, sections 1 "
         "and 4 leave it out",
@@ -256,9 +293,7 @@ CLAIMS = (
         printed='"E[H_L] ~= (1 + c eps^2)^L H_0 ... Hence bounded energy for large L requires alpha >= 1/2" '
         "(appendix B)",
         hypotheses="weights independent over steps",
-        checks=checks(
-            "looped_energy", judge_independent_growth, judge_independent_bounded, judge_independent_threshold
-        ),
+        checks=checks(NAME, judge_independent_growth, judge_independent_bounded, judge_independent_threshold),
     ),
     Claim(
         id="L3",
@@ -268,7 +303,7 @@ CLAIMS = (
         printed='"(a) Deep (Non-shared): Correlations are concentrated near the diagonal. (b) Looped (Shared): '
         'Correlations remain positive over off-diagonal pairs" (figure 2)',
         hypotheses="those of L1a",
-        checks=checks("looped_energy", judge_correlations, judge_mean_field),
+        checks=checks(NAME, judge_correlations, judge_mean_field),
     ),
     Claim(
         id="L4",
@@ -279,8 +314,6 @@ CLAIMS = (
         printed='"as long as H_l = O(1). Hence |B_L| = O(eps L)" (appendix C.2)',
         hypotheses="H_l = O(1): eps L = 1 for 16 loops over widths, for 4 to 64 loops at width 128, and eps L from 1/8 "
         "to 1 for 16 loops",
-        checks=checks(
-            "looped_energy", judge_cross_in_width, judge_cross_in_loops, judge_cross_in_eps, judge_cross_term
-        ),
+        checks=checks(NAME, judge_cross_in_width, judge_cross_in_loops, judge_cross_in_eps, judge_cross_term),
     ),
 )

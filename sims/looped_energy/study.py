@@ -1,4 +1,10 @@
-"""Energies, correlations of increments and cross terms of loops and deep stacks, drawn together; theory beside."""
+"""Residual energy of weight-tied loops against the number of loops, beside deep stacks with a matrix for every step.
+
+Draws H_L = |h_L|^2 / N for three residual scalings (none, 1/sqrt(L), 1/L) over numbers of loops L, in the layout of
+figure 1 of Wang et al. 2026, and holds them against the infinite-width covariance recursion, which is followed to
+thousands of loops; then the correlations of the increments (figure 2), and the size of the cross term against the
+width, the loops and eps L.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -13,9 +19,36 @@ from meanfield.common import MOST_LAYERS, Array, require_count
 from meanfield.execution import Run
 from meanfield.nets import TiedLoop
 from meanfield.simulation import ResidualEnergies
-from sims.common.command import ladder
-from sims.common.datasets import Axes, attributes, over, seeded_run
+from sims.common.command import Option, Preset, ladder_of
+from sims.common.datasets import Axes, Variable, attributes, over, seeded_run
+from sims.common.loops import LOOP_OPTIONS
 from sims.common.results import Results
+from sims.common.study import Study
+from sims.looped_energy.claims import CLAIMS, NAME
+from sims.looped_energy.report import REPORT
+
+# What is asked for.
+
+OPTIONS = (
+    Option(
+        "loops",
+        "numbers of loops to draw, three or more",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(3, "a growth law", maximum=MOST_LAYERS, why="numbers of loops"),
+        group="loop",
+    ),
+    Option("far", "loops to which theory is followed, by doubling", int, metavar="L", group="loop"),
+    *LOOP_OPTIONS,
+)
+PRESETS = {
+    "smoke": Preset("3 s", loops=[1, 2, 4, 8, 16], width=256, draws=128, far=128),
+    "default": Preset("6 s", loops=[1, 2, 4, 8, 16, 32, 64], width=512, draws=256, far=4096),
+    "paper": Preset("40 s", loops=[1, 2, 4, 8, 16, 32, 64], width=2048, draws=1024, far=4096),
+}
+
+# What is measured.
 
 SHARED = ("width", "activation", "weight_variance")
 INCREMENTS = ("increment", "increment_other")
@@ -30,10 +63,32 @@ ALPHAS = (0.75, 0.9, 1.0, 1.25, 1.5)
 CROSS_WIDTHS, CROSS_DEPTHS, CROSS_EPS_LOOPS = (64, 128, 256, 512), (4, 8, 16, 32, 64), (0.125, 0.25, 0.5, 1.0)
 CROSS_WIDTH, CROSS_LOOPS = 128, 16
 
+VARIABLES = (
+    Variable("log_energy", "ln H_L, logarithm of the residual energy", "ln(|h_L|^2 / N), 0 at the start"),
+    Variable("largest_share", "share of the largest draw in the mean of H_L"),
+    Variable("log_energy_far", "ln H_L in the mean field, far up"),
+    Variable("log_energy_by_alpha", "ln H_L of loops in the mean field, far up, by alpha"),
+    Variable(
+        "increment_correlation",
+        "correlation coefficient of two increments of the stream",
+        source="Wang et al. 2026, figure 2",
+    ),
+    *(
+        Variable(f"{along}_spread", f"standard deviation over draws of the cross term B_L, by {words}")
+        for along, words in (("cross_width", "width"), ("cross_loops", "loops"), ("cross_eps_loops", "eps L"))
+    ),
+    Variable("model", "looped, one matrix for all steps; deep, a matrix for every step"),
+    Variable("far_loops", "loops L to which the mean field is followed"),
+    Variable("alpha", "exponent of the residual scaling, eps = L^-alpha"),
+    Variable("cross_width", "width N at which the cross term is measured"),
+    Variable("cross_loops", "loops L at which the cross term is measured"),
+    Variable("cross_eps_loops", "eps L at which the cross term is measured"),
+)
+
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The numbers of loops, how far theory goes, and the longest loop."""
-    loops = ladder("--loops", options.loops, 3, "a growth law", maximum=MOST_LAYERS, why="numbers of loops")
+    loops = options.loops
     why = "theory goes at least as far as the draws, and over two doublings"
     require_count("--far", options.far, minimum=max(loops[-1], 4), maximum=MOST_LAYERS, why=why)
     return {"loops": loops, "far": options.far, "loop": _loop(options, loops[-1])}
@@ -129,3 +184,17 @@ def _cross_term(along: str, measured: xr.Dataset, draws: int) -> dict[str, float
     """Standard deviation of one draw of B_L, with its error for a Gaussian."""
     name, spread = f"{along}_spread", float(measured["cross_term_stderr"][-1]) * float(np.sqrt(draws))
     return {name: spread, f"{name}_stderr": spread / float(np.sqrt(2 * (draws - 1)))}
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="35 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+)

@@ -1,4 +1,12 @@
-"""Looped and deep Transformers in training, correlations of their increments, and one update; the toy loop beside."""
+"""Residual energy of looped Transformers in their first training steps, against the number of loops.
+
+Pre-norm Transformers of one block, applied L times (looped) or with weights for every block (deep), are trained for a
+few Adam steps on one sequence of random tokens, next-token cross-entropy over all of them, under three residual
+scalings: the protocol of figure 1 of Wang et al. 2026. H_L, the mean square of the stream before the last
+normalisation, is split into H_0 + B + C after every step, beside the correlations of the increments (figure 2) and how
+far one update moves the stream to first order (theorem 2). Two rivals train beside: ReZero, whose branches have gains
+that start at 0, and post-norm blocks with the constants of DeepNorm.
+"""
 
 import argparse
 from dataclasses import replace
@@ -9,22 +17,58 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.common import MOST_LAYERS, Array, require_count, terminable
+from meanfield.common import MOST_LAYERS, Array, terminable
 from meanfield.execution import Run, interrupts_held, one_thread, pool
 from meanfield.nets import TiedLoop, Transformer
 from meanfield.simulation import StreamUpdates, TrainedResidualEnergies
 from meanfield.theory import log_update_energies
-from meanfield.verification import looped_transformers as claims
-from sims.common.command import ladder
-from sims.common.datasets import ENDS, Axes, attributes, over, seeded_run
+from sims.common.command import Option, Preset, counted, ladder_of
+from sims.common.datasets import ENDS, Axes, Variable, attributes, over, seeded_run
 from sims.common.results import Results
+from sims.common.study import Study
+from sims.looped_transformer.claims import CLAIMS, DEEPER, MORE, NAME, RULES
+from sims.looped_transformer.report import REPORT
+
+# What is asked for.
+
+OPTIONS = (
+    Option(
+        "loops",
+        "numbers of loops, three or more",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(3, "a growth law", maximum=MOST_LAYERS // 2, why="numbers of loops"),
+    ),
+    Option("width", "channels of a token", int, metavar="N"),
+    Option("heads", "heads of attention", int, 4),
+    Option("tokens", "tokens of the sequence", int, metavar="T"),
+    Option("vocabulary", "tokens that there are", int, metavar="V", check=counted("tokens that there are", minimum=2)),
+    Option("steps", "Adam steps", int, 10, group="training"),
+    Option("rate", "learning rate of all weights; the paper names none", float, 1e-3, group="training"),
+)
+LOOPS = [1, 2, 4, 8, 16, 32, 64]
+PRESETS = {
+    "smoke": Preset("10 s", loops=[1, 4, 8, 16], width=32, tokens=16, vocabulary=32, draws=20),
+    "default": Preset("70 s", loops=LOOPS, width=64, tokens=64, vocabulary=64, draws=16),
+    "paper": Preset("3 h", loops=LOOPS, width=512, tokens=128, vocabulary=512, draws=20),
+}
+
+# What is measured.
 
 SHARED = ("width", "heads", "tokens", "vocabulary")
 MODELS = ("looped", "deep")
 # eps by its name in the library. One loop makes two additions, of attention and of the FFN, and eps counts additions.
 SCALINGS = {"none": "none", "sqrt": "multiplier_sqrt", "linear": "multiplier_linear"}
-ENERGIES = ("residual_energy", "initial_energy", "cross_term", "correlation_term", "stream_change", "loss")
-RULES = ("isotropic", "aligned")
+# What training says of the end of the stream.
+ENERGIES = {
+    "residual_energy": "residual energy H_L",
+    "initial_energy": "initial energy H_0",
+    "cross_term": "cross term B_L",
+    "correlation_term": "correlation term C_L",
+    "stream_change": "change of the end of the stream by training",
+    "loss": "loss",
+}
 # The scaling of each model under which increments are correlated, in its net of at most so many loops.
 HEATMAPS = {"looped": "linear", "deep": "sqrt"}
 HEATMAP_LOOPS = 16
@@ -39,15 +83,36 @@ LLAMA: dict[str, Any] = {
     **{"readout": "every", "head": "fan_in"},
 }
 
+VARIABLES = (
+    Variable("stream_change", ENERGIES["stream_change"], "|h_L - h_L(0)|^2 / N"),
+    *(Variable(f"rezero_{name}", f"{words} of looped ReZero nets") for name, words in ENERGIES.items()),
+    *(
+        Variable(f"deepnorm_{name}", f"{ENERGIES[name]} of post-norm nets with the constants of DeepNorm")
+        for name in ("residual_energy", "initial_energy", "stream_change", "loss")
+    ),
+    Variable(
+        "increment_correlation",
+        "correlation coefficient of what two loops add to the stream",
+        source="Wang et al. 2026, figure 2",
+    ),
+    Variable("energy_by_rate", "residual energy H_L of looped nets by learning rate"),
+    Variable("first_order_change", "change of a looped stream under one update", "|dh_L|^2 / N at learning rate 1"),
+    Variable("log_toy_correlation_term", "ln C_L of the un-normalised loop, mean field"),
+    Variable("log_toy_first_order_change", "ln |dh_L|^2 / N of the un-normalised loop, isotropic updates"),
+    Variable("model", "looped, one block for all loops; deep, weights for every block"),
+    Variable("rate", "learning rate"),
+    Variable("rule", "update of the weights"),
+    Variable("update", "updates of training so far"),
+    Variable("state", "before training, or after it"),
+)
+
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The numbers of loops, the looped net of the most, and the measure of its training."""
-    loops = ladder("--loops", options.loops, 3, "a growth law", maximum=MOST_LAYERS // 2, why="numbers of loops")
-    require_count("--vocabulary", options.vocabulary, minimum=2, why="tokens that there are")
     training = TrainedResidualEnergies(rate=options.rate, steps=options.steps, precision="float32")
-    run = seeded_run(options, _net(options, loops[-1], "looped", "none"), training, "")
+    run = seeded_run(options, _net(options, options.loops[-1], "looped", "none"), training, "")
     run.require_memory(options.workers.here)
-    return {"loops": loops, "net": run.net, "training": run.measure}
+    return {"loops": options.loops, "net": run.net, "training": run.measure}
 
 
 def _net(options: argparse.Namespace, depth: int, model: str, scaling: str) -> Transformer:
@@ -101,7 +166,7 @@ def measure(
     moved = [
         run(stream, StreamUpdates(update=rule), rule, scaling, len(stream.units), draws=times * options.draws)
         for rule, scaling, stream in streams
-        for times in [claims.MORE.get((rule, scaling), 1)]
+        for times in [MORE.get((rule, scaling), 1)]
     ]
     drawn = iter(results.draw([*trained, *gated, *deepnorm, *hastened, *moved]))
     by_net = {at: next(drawn) for at in nets}
@@ -128,7 +193,7 @@ def _shown(loops: list[int]) -> int:
 
 def _draws(options: argparse.Namespace, loops: list[int], model: str, depth: int) -> int:
     """All of them, or fewer of deep nets between those that judges compare and whose heatmaps are shown."""
-    compared = {loops[0], _shown(loops), *loops[-claims.DEEPER :: claims.DEEPER - 1]}
+    compared = {loops[0], _shown(loops), *loops[-DEEPER :: DEEPER - 1]}
     return int(options.draws if model == "looped" or depth in compared else max(5 * options.draws // 8, 2))
 
 
@@ -195,3 +260,16 @@ def _toy(options: argparse.Namespace, depth: int) -> dict[str, float]:
         "log_toy_correlation_term": float(theory["log_correlation_term"]),
         "log_toy_first_order_change": float(log_update_energies(loop)[-1]),
     }
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+)

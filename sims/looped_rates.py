@@ -1,0 +1,407 @@
+"""The learning rate that trains looped Transformers best, over the number of loops: aligned under 1/L, or shifted?
+
+Language models of one Llama-style pre-norm block that is applied L times, between an embedding and a readout, learn to
+predict the next character of English text by Adam, as in figure 3 of Wang et al. 2026 at 340M parameters. Branches are
+multiplied by L^(-1/2) ("sqrt") or 1/L ("linear"). For every L the rate that minimises the training loss is searched
+for; further nets are trained at that rate, whose losses compare the scalings. The rate is constant in training: without
+warm-up, decay or weight decay, which the paper has.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common import MOST_LAYERS, Array, PowerLaw, derived_seed
+from meanfield.nets import Transformer
+from meanfield.transfer import Tuning, tune_all
+from meanfield.verification import (
+    Claim,
+    Contest,
+    Finding,
+    Judges,
+    Kind,
+    Ruling,
+    Verdict,
+    checks,
+    lower,
+    tuned_rates,
+)
+from sims.common.command import Option, Preset, counted, ladder_of
+from sims.common.data.labelled import CHARACTERS, TEXT
+from sims.common.data.training_data import training_data
+from sims.common.datasets import Axes, Variable, attributes, over
+from sims.common.report import Report, answer
+from sims.common.results import Results
+from sims.common.study import Study, run_as_command
+from sims.common.tables import MISSING, Column, Table, fitted, number
+
+NAME = "looped_rates"
+
+# What is asked for.
+
+OPTIONS = (
+    Option(
+        "loops",
+        "numbers of loops, two or more",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(2, "a slope", maximum=MOST_LAYERS // 2, why="numbers of loops"),
+    ),
+    Option("width", "channels of a token", int, metavar="N"),
+    Option("heads", "heads of attention", int, 2),
+    Option("tokens", "characters of a window", int, metavar="T"),
+    Option(
+        "steps",
+        "steps of training; every window is met once",
+        int,
+        check=counted("steps of training"),
+        group="training",
+    ),
+    Option(
+        "batch_size",
+        "windows of a mini-batch",
+        int,
+        8,
+        metavar="B",
+        check=counted("windows of a mini-batch"),
+        group="training",
+    ),
+    Option(
+        "optimizer", "adamw (default), or another name that meanfield.train takes", default="adamw", group="training"
+    ),
+    Option(
+        "tuning_seeds",
+        "nets that every rate is tuned on, 2 or more",
+        int,
+        metavar="S",
+        check=counted("one seed has no standard error", minimum=2),
+        group="training",
+    ),
+    Option("spacing", "finest steps between rates, in decades", float, 0.25, group="training"),
+)
+PRESETS = {
+    "smoke": Preset("6 s", loops=[1, 2, 4], width=8, tokens=8, steps=20, tuning_seeds=3, draws=6),
+    "default": Preset("80 s", loops=[1, 2, 4, 8], width=32, tokens=16, steps=100, tuning_seeds=12, draws=36),
+    "paper": Preset("20 h", loops=[1, 2, 4, 8, 16], width=128, tokens=64, steps=1000, tuning_seeds=12, draws=36),
+}
+
+# What is measured.
+
+# By its name in the library. One loop makes two additions, of attention and of the FFN, and the factor counts these.
+SQRT, LINEAR = "sqrt", "linear"
+SCALINGS = {SQRT: "multiplier_sqrt", LINEAR: "multiplier_linear"}
+# Llama's: hidden units of a gated FFN over the width, so that it has as many weights as an ungated one of four.
+FFN = 8 / 3
+# Seeds of training are whole numbers of 63 bits.
+SEED_BITS = 62
+
+VARIABLES = (
+    Variable("complete", "1 where every net has a minimum of the loss, and no search was cut short"),
+    Variable("located", "nets whose loss has a minimum over the rates"),
+    Variable("tuned_loss", "training loss at the tuned rate, of nets that it was not tuned on"),
+    Variable("scaling", "factor on branches: sqrt, (2 L)^(-1/2), or linear, 1/(2 L)"),
+    Variable("rate", "learning rate"),
+)
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """What is tuned, under either scaling for all numbers of loops."""
+    loops, windows = options.loops, options.steps * options.batch_size
+    data = training_data(TEXT, _net(options, LINEAR, loops[0]), samples=windows, seed=options.seed)
+    return {"tunings": [_tuning(options, data, *place) for place in product(SCALINGS, loops)], "loops": loops}
+
+
+def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
+    """All of them take the same windows of text."""
+    llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
+    text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
+    sizes = attributes(options, "width", "heads", "tokens")
+    return Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
+
+
+def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, loops: int) -> Tuning:
+    """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
+    first = derived_seed(options.seed, f"looped rates {loops}") % 2**SEED_BITS
+    return Tuning(
+        net=_net(options, scaling, loops),
+        data=data,
+        training=attributes(options, "steps", "batch_size", "optimizer") | {"precision": "float32"},
+        seeds=range(first, first + options.tuning_seeds),
+        spacing=options.spacing,
+        curvature_draws=0,
+    )
+
+
+def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning], loops: list[int]) -> xr.Dataset:
+    """Minima and losses over (scaling, loops, seed), and losses of further nets at the tuned rates over draws."""
+    tuned = tune_all(tunings, workers=options.workers, store=results.pieces)
+    rates = sorted(set(np.concatenate([of_net["rate"].values for of_net in tuned])))
+    axes: Axes = {"scaling": list(SCALINGS), "loops": loops}
+    searched = [{"final_loss": of_net["final_loss"].reindex(rate=rates).values} for of_net in tuned]
+    losses = [{"tuned_loss": of_net} for of_net in _tuned_losses(options, results, tunings, tuned)]
+    parts = [
+        over(axes, searched, "rate", "seed").assign_coords(rate=rates),
+        over(axes, [_row(of_net) for of_net in tuned], "seed"),
+        over(axes, losses, "draw"),
+    ]
+    described = attributes(
+        options, "width", "heads", "tokens", "steps", "batch_size", "optimizer", "tuning_seeds", "spacing"
+    )
+    return xr.merge(parts).assign_attrs(described)
+
+
+def _row(of_net: xr.Dataset) -> dict[str, Any]:
+    """One net: its tuned rate, and that of every seed."""
+    row: dict[str, Any] = {name: float(of_net[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
+    row |= {name: of_net.attrs[name] for name in ("complete", "located")}
+    return row | {"seed_tuned_rate_log10": of_net["seed_tuned_rate_log10"].values}
+
+
+def _tuned_losses(
+    options: argparse.Namespace, results: Results, tunings: Sequence[Tuning], tuned: Sequence[xr.Dataset]
+) -> list[Array]:
+    """Losses at the tuned rate of nets that it was not tuned on, so that they are not chosen; NaN without a rate."""
+    rates = [float(of_net["tuned_rate"]) for of_net in tuned]
+    runs = [
+        replace(tuning, seeds=range(after := tuning.each_seed[-1] + 1, after + options.draws)).run([rate])
+        for tuning, rate in zip(tunings, rates, strict=True)
+        if np.isfinite(rate)
+    ]
+    made = iter(results.draw(runs))
+    nothing = np.full(options.draws, np.nan)
+    return [next(made)["final_loss"].values[0] if np.isfinite(rate) else nothing for rate in rates]
+
+
+# What is claimed, and what decides it. A tuned rate is the minimum of the training loss over rates; slopes and their
+# errors are those of `tuned_rates`.
+
+JUDGES = Judges("Wang et al. 2026")
+
+# Slopes of the tuned rate in L by equation 4, L^(alpha - 1), under branches times L^(-alpha).
+CLAIMED = {SQRT: -0.5, LINEAR: 0.0}
+# Figure 3b aligns optima in "a narrow band", on a small grid of rates that is not named. It is read as a factor of
+# sqrt(2) over all numbers of loops, half a step of a grid of powers of two.
+NARROW = 2**0.5
+
+
+def by_depth(dataset: xr.Dataset) -> xr.Dataset:
+    """Loops as depths and scalings as families, as `tuned_rates` names them."""
+    return dataset.rename(scaling="family", loops="depth")
+
+
+def tuned_slope(dataset: xr.Dataset, scaling: str) -> PowerLaw:
+    """Of the tuned rates in the number of loops."""
+    return tuned_rates.tuned_slope(tuned_rates.family_at(by_depth(dataset), scaling))
+
+
+def loss_difference(at: xr.Dataset) -> tuple[float, float]:
+    """Loss at the tuned rate of the linear factor less that of the square root, with its error over pairs of nets."""
+    losses = at["tuned_loss"]
+    differences = losses.sel(scaling=LINEAR).values - losses.sel(scaling=SQRT).values
+    return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
+
+
+@JUDGES.decide(
+    claim="Under the factor 1/L tuned rates align in a narrow band for all numbers of loops, within a factor of "
+    "sqrt(2)",
+    source="figure 3b",
+    rival="they fall as L^(-1/2)",
+    measured="the slope of the rates that minimise the training loss",
+)
+def judge_linear(dataset: xr.Dataset) -> Contest | Ruling:
+    laws = (lambda at: CLAIMED[LINEAR], CLAIMED[SQRT])
+    return tuned_rates.slope_ruling(by_depth(dataset), LINEAR, *laws, "loops", _narrow(dataset))
+
+
+@JUDGES.decide(
+    claim="Under the factor L^(-1/2) tuned rates leave that narrow band, by more than a factor of sqrt(2) from the "
+    "fewest loops to the most",
+    source="section 3.2 and figure 3a",
+    rival="they stay within it",
+    measured="the slope of the rates that minimise the training loss",
+)
+def judge_shift(dataset: xr.Dataset) -> Contest | Ruling:
+    made = tuned_rates.slope_ruling(by_depth(dataset), SQRT, lambda at: 0.0, CLAIMED[SQRT], "loops")
+    if isinstance(made, Ruling):
+        return made
+    slope, stderr = (float(column[0]) for column in (made.claim.difference, made.claim.stderr))
+    shift = lower(_narrow(dataset) - abs(slope), stderr, unit="in the slope")
+    return replace(shift, shown=made.shown, draws=made.draws, effective=made.effective)
+
+
+@JUDGES.decide(
+    claim="Under the factor L^(-1/2) tuned rates fall as L^(-1/2), by L^(alpha-1)",
+    source="section 1, and eq. 4 beyond eps L = O(1)",
+    rival="they are the same for every number of loops",
+    measured="the slope of the rates that minimise the training loss",
+)
+def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
+    return tuned_rates.slope_ruling(by_depth(dataset), SQRT, lambda at: CLAIMED[SQRT], CLAIMED[LINEAR], "loops")
+
+
+def _narrow(dataset: xr.Dataset) -> float:
+    """The slope of rates that move by a factor of `NARROW` from the fewest loops to the most."""
+    loops = dataset["loops"].values
+    return float(np.log(NARROW) / np.log(loops[-1] / loops[0]))
+
+
+@JUDGES.decide(
+    claim="At {loops} loops the factor 1/L reaches a lower training loss than L^(-1/2)",
+    source="section 3.2",
+    rival="it reaches a higher one",
+    measured="losses at the tuned rate of each, from the same initial weights",
+)
+def judge_loss(dataset: xr.Dataset) -> Contest | Ruling:
+    loops = int(dataset["loops"][-1])
+    losses = dataset["tuned_loss"].sel(loops=loops)
+    if lost := int((~np.isfinite(losses)).sum()):
+        evidence = f"{lost} of {losses.size} nets have no finite loss at the tuned rate, or there is no such rate"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, {"loops": loops}, "none: no loss to compare")
+    mean, stderr = loss_difference(dataset.sel(loops=loops))
+    made = lower(mean, stderr, unit="in the loss")
+    return made.saying(f"linear less sqrt {mean:+.4f} +- {stderr:.2g}", loops=loops)
+
+
+# What was run: the preset "default" of `sims.looped_rates`.
+SMALL_SCALE = (
+    "width 32, 100 steps of Adam at a constant rate on characters, without the paper's warm-up and weight decay; rates "
+    "tuned on 12 nets"
+)
+
+CLAIMS = (
+    Claim(
+        id="L7a",
+        kind=Kind.AS_STATED,
+        source="Wang et al. 2026, figure 3b, at small scale",
+        statement="tuned rates of looped Transformers align over the number of loops under the factor 1/L: within a "
+        "factor sqrt(2) over 1 .. 8 loops",
+        printed='"under our proposed linear scaling (b), the optima remain aligned in a narrow band across all loop '
+        'counts" (figure 3)',
+        hypotheses=f"{SMALL_SCALE}; the paper says 'a narrow band', whose reading as sqrt(2) was chosen after the "
+        "rates of 16 nets had been seen",
+        checks=checks(NAME, judge_linear),
+    ),
+    Claim(
+        id="L7b",
+        kind=Kind.AS_STATED,
+        source="Wang et al. 2026, section 3.2, figure 3a, at small scale",
+        statement="tuned rates of looped Transformers shift over the number of loops under the factor L^(-1/2): by "
+        "more than a factor sqrt(2) over 1 .. 8 loops",
+        printed='"the optimal learning rate for sqrt scaling shifts significantly as L increases" (section 3.2)',
+        hypotheses=f"{SMALL_SCALE}; the paper says 'significantly', which is read as outside the band of L7a",
+        checks=checks(NAME, judge_shift),
+    ),
+    Claim(
+        id="L7c",
+        kind=Kind.AS_STATED,
+        source="Wang et al. 2026, section 3.2, at small scale",
+        statement="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2), each at the rate that is best for "
+        "it",
+        printed='"At L = 8, linear scaling achieves a significantly lower minimum loss than sqrt scaling (a '
+        'non-trivial reduction of 0.025)" (section 3.2)',
+        hypotheses=f"{SMALL_SCALE}, losses of 36 other nets",
+        checks=checks(NAME, judge_loss),
+    ),
+    Claim(
+        id="L7d",
+        kind=Kind.BEYOND,
+        source="Wang et al. 2026, section 1; eq. 4 has it where eps L = O(1), and section 3.2 reports a departure from "
+        "it; at small scale",
+        statement="under the factor L^(-1/2) too, tuned rates of looped Transformers go as L^(alpha - 1) = L^(-1/2)",
+        printed='"we derive that the optimal learning rate scales as eta ~ L^(alpha - 1), consistent with deep model '
+        'behavior" (section 1)',
+        hypotheses=f"{SMALL_SCALE}; those of eq. 4 without eps L = O(1)",
+        checks=checks(NAME, judge_sqrt),
+        replaced_by="in 100 steps of Adam at width 32 the tuned rate is the same for 1 to 8 loops under L^(-1/2), too, "
+        "as L^(-0.018 +- 0.023); what loops cost there is loss",
+        premise="the size of one update's change of the stream decides which rate trains best; and eps L = O(1), which "
+        "equation 4 asks for, fails at alpha = 1/2; section 3.2 itself sees the tuned rate leave the "
+        "rule of deep stacks there, which is the same L^(alpha - 1)",
+    ),
+)
+
+# What is printed.
+
+WORDS = {
+    "tuned rate": "the learning rate that minimises the loss on all windows after the last step: the vertex of a "
+    "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
+    "loss": "mean over draws, nets that the rate was not tuned on, at the tuned rate; linear less sqrt from the same "
+    "initial weights and mini-batches.",
+    "sqrt, linear": "branches times (2 L)^(-1/2) and 1/(2 L), as a loop adds two branches.",
+}
+
+
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+    laws = {scaling: tuned_slope(dataset, scaling) for scaling in CLAIMED}
+    slopes = (f"{scaling} {law.exponent:+.2f} +- {law.stderr:.2f}" for scaling, law in laws.items())
+    return answer(findings[:1], f"slopes in L: {', '.join(slopes)}")
+
+
+def _slope_title(dataset: xr.Dataset) -> str:
+    loops = dataset["loops"].values
+    return f"Slopes of the tuned rate in L over {loops[0]} .. {loops[-1]}"
+
+
+def _slope_columns(dataset: xr.Dataset) -> list[Column]:
+    return [
+        Column("tuned rate", lambda at: fitted(tuned_slope(dataset, str(at["scaling"].values)))),
+        Column("L^(alpha-1)", lambda at: number(CLAIMED[str(at["scaling"].values)])),
+    ]
+
+
+def _rate_column(scaling: str) -> Column:
+    """The tuned rate, its error, and the loss of other nets at it."""
+
+    def cells(at: xr.Dataset) -> list[str]:
+        of_net = at.sel(scaling=scaling)
+        error = float(of_net["tuned_rate_log10_stderr"])
+        rate = number(10.0 ** float(of_net["tuned_rate_log10"]))
+        return [rate, MISSING if np.isnan(error) else f"{error:.3f}", f"{of_net['tuned_loss'].values.mean():.4f}"]
+
+    return Column([scaling, "+- decades", "loss"], cells)
+
+
+def _loss_cell(at: xr.Dataset) -> str:
+    mean, error = loss_difference(at)
+    return f"{mean:+.4f} +- {error:.2g}" if np.isfinite(mean) else MISSING
+
+
+SLOPE_TABLE = Table("slope table", _slope_title, ["scaling"], "scaling", _slope_columns)
+RATE_TABLE = Table("rate table", "Tuned rates and losses", ["loops"], "loops", [*map(_rate_column, CLAIMED)])
+LOSS_TABLE = Table(
+    "loss table",
+    "Difference of losses at the tuned rates",
+    ["loops"],
+    "loops",
+    [Column("linear - sqrt", _loss_cell)],
+)
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=Report(
+        question="Do tuned rates of looped Transformers align over the loops L under the factor 1/L?",
+        answer=_answer,
+        heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} "
+        "at a constant rate;\nwidth {width}, {heads} heads, one block applied L times; every rate is tuned on "
+        "{tuning_seeds} nets,\nand {draws} others train at it; seed {seed}",
+        parts=[SLOPE_TABLE, RATE_TABLE, LOSS_TABLE],
+        findings=JUDGES.findings,
+        words=WORDS,
+    ),
+    claims=CLAIMS,
+)
+
+if __name__ == "__main__":
+    run_as_command(NAME)
