@@ -32,6 +32,7 @@ from meanfield.verification.published import (
     printed_residual_exponents,
 )
 from meanfield.verification.series import (
+    OFF,
     LadderRow,
     LadderSlope,
     Series,
@@ -50,6 +51,7 @@ from meanfield.verification.series import (
 )
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
+    DOUBT,
     WIDEST_BAND,
     Bands,
     Deviation,
@@ -113,26 +115,17 @@ from meanfield.verification.zhang_2026.plain_nets.stencil_slopes import drawn_sl
 from meanfield.verification.zhang_2026.residual_nets import family_laws
 from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
-from meanfield.verification.zheng_2026 import (
-    coordinate_checks,
-    hyperparameter_tables,
-    spectral_products,
-    table_cells,
-    training_assumptions,
-    transformer_checks,
-)
+from meanfield.verification.zheng_2026 import hyperparameter_tables
 from meanfield.verification.zheng_2026.hyperparameter_tables import compare_table
-from meanfield.verification.zheng_2026.norm_products import products_of, scales_of
-from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
-from meanfield.verification.zheng_2026.printed_losses.loss_tables import loss_tables
-from meanfield.verification.zheng_2026.training_assumptions import places_of
 
 __all__ = [
     "CLAIMS",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
+    "DOUBT",
     "LABEL_SCALE",
     "LABEL_SPREAD",
+    "OFF",
     "OVERLAP_SPREAD",
     "PAPERS",
     "PAPERS_EXPONENT",
@@ -169,7 +162,6 @@ __all__ = [
     "batch_sizes",
     "best",
     "between",
-    "carried_losses",
     "carried_rates",
     "channel_corrections",
     "checks",
@@ -177,7 +169,6 @@ __all__ = [
     "compare_table",
     "computed",
     "contest",
-    "coordinate_checks",
     "cross_entropies",
     "depth_exponents",
     "depth_growth",
@@ -223,7 +214,6 @@ __all__ = [
     "loop_rates",
     "loop_updates",
     "looped_transformers",
-    "loss_tables",
     "lower",
     "mean_field_slope",
     "mean_over_draws",
@@ -235,29 +225,20 @@ __all__ = [
     "only_above",
     "overlap_conservation",
     "padding",
-    "places_of",
     "plain_families",
     "power_in_words",
     "printed_exponents",
     "printed_laws",
     "printed_residual_exponents",
-    "products_of",
-    "reported_losses",
     "rounding_of",
     "scale_law",
     "scale_of",
-    "scales_of",
     "score",
     "share_row",
     "shown_laws",
-    "single_optimizers",
     "slope_contest",
     "span",
-    "spectral_products",
     "stencil_slopes",
-    "table_cells",
     "tangent_propagation",
-    "training_assumptions",
-    "transformer_checks",
     "tuned_rates",
 ]

@@ -17,7 +17,6 @@ DURATIONS: dict[str, dict[str, str]] = {
     "cnn_finite_channels": {"smoke": "8 s", "default": "35 s", "paper": "30 min"},
     "cnn_overlap": {"smoke": "3 s", "default": "12 s", "paper": "15 min"},
     "cnn_padding": {"smoke": "4 s", "default": "25 s", "paper": "8 h"},
-    "coordinate_check": {"smoke": "5 s", "default": "20 s", "paper": "20 min"},
     "cross_entropy": {"smoke": "4 s", "default": "10 s", "paper": "4 min"},
     "identities": {"smoke": "4 s", "default": "4 s", "paper": "5 s"},
     "learning_rate_scale": {"smoke": "6 s", "default": "8 s", "paper": "30 s"},
@@ -29,12 +28,7 @@ DURATIONS: dict[str, dict[str, str]] = {
     "looped_transformer": {"smoke": "10 s", "default": "70 s", "paper": "3 h"},
     "mlp_depth": {"smoke": "8 s", "default": "8 s", "square": "90 s", "paper": "80 s"},
     "overlap_recursion": {"smoke": "4 s", "default": "8 s", "paper": "4 min"},
-    "reported_losses": {"smoke": "3 s", "default": "3 s", "paper": "3 s"},
-    "spectral_condition": {"smoke": "4 s", "default": "25 s", "paper": "6 min"},
-    "table_cells": {"smoke": "4 s", "default": "40 s", "paper": "10 min"},
-    "transformer_coordinate_check": {"smoke": "5 s", "default": "30 s", "paper": "6 h"},
     "transformer_depth": {"smoke": "10 s", "default": "30 s", "paper": "4 h"},
-    "training_assumptions": {"smoke": "5 s", "default": "30 s", "paper": "30 min"},
 }
 
 # How much longer a first run takes, which compiles the kernels of a simulation and keeps them: processor time of smoke

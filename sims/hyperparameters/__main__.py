@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sims.common.blocks.base_values import add_base_option, own_values
+from sims.common.blocks.base_values import base_option, own_values
 from sims.common.command import CommandParser, Service
 
 FORMATS = ("text", "markdown", "json")
@@ -49,7 +49,7 @@ def add_options(parser: CommandParser) -> None:
     base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
     base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
     base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
-    add_base_option(base.add_argument, "hidden_bias.initial_variance=0")
+    base_option("hidden_bias.initial_variance=0").add_to(base)
     group = parser.add_argument_group("all parameters but hidden weights")
     group.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
     group.add_argument("--others-lr", type=float, metavar="RATE")
