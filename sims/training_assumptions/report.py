@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding, Verdict
+from sims.common.blocks.ladders import DIRECTIONS
 from sims.common.report import Report, answer
 from sims.common.tables import measured, number, slope, table
 from sims.training_assumptions import claims
@@ -53,7 +54,7 @@ def _slope_tables(dataset: xr.Dataset) -> list[str]:
 
 
 def _ladders(dataset: xr.Dataset) -> list[str]:
-    return [name for name in (*claims.DIRECTIONS, "batch") if name in dataset.coords]
+    return [name for name in (*DIRECTIONS, "batch") if name in dataset.coords]
 
 
 def _slopes(dataset: xr.Dataset, direction: str) -> str:
