@@ -1,7 +1,5 @@
 """Products that the conditions of Zheng et al. 2026 constrain, against width and depth, a line for every optimizer."""
 
-import re
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -46,7 +44,7 @@ def _symbols(name: str) -> str:
     """A product as the verdicts write it, a_l |W^(2)| |dW^(1)|, in symbols."""
     if "|" not in name:
         return name
-    raised = re.sub(r"\^\((\d+)\)", r"^{(\1)}", name.replace("dW", r"\Delta W"))
+    raised = name.replace("dW", r"\Delta W").replace("^(", "^{(").replace(")", ")}")
     return "${}$".format(raised.replace("_out", r"_{\mathrm{out}}").replace("| |", r"|\,|"))
 
 

@@ -1,6 +1,13 @@
 """Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
-from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL, PowerLaw, fit_power_law, log_slope
+from meanfield.common.estimates import (
+    FALSE_ALARM_BUDGET,
+    NUMBERS_FAIL,
+    PowerLaw,
+    critical_z,
+    fit_power_law,
+    log_slope,
+)
 from meanfield.common.files import (
     UNREADABLE,
     DamagedFileWarning,
@@ -43,6 +50,7 @@ __all__ = [
     "behind_links",
     "checked_seed",
     "collect_seldom",
+    "critical_z",
     "derived_seed",
     "fit_power_law",
     "log_slope",

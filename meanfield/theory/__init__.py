@@ -17,12 +17,13 @@ from meanfield.theory.prediction import predict
 from meanfield.theory.recursions import GATES
 from meanfield.theory.tangent_kernels import value_kernels
 from meanfield.theory.transformers.tied import growth_constant
-from meanfield.theory.update_norms import derive_scaling
+from meanfield.theory.update_norms import branch_products, derive_scaling
 
 __all__ = [
     "FOLLOWED",
     "GATES",
     "EdgeLoss",
+    "branch_products",
     "chain_corrections",
     "correlated_term",
     "derive_scaling",

@@ -46,6 +46,7 @@ from meanfield.verification.published import (
     printed_residual_exponents,
 )
 from meanfield.verification.series import (
+    OFF,
     LadderRow,
     LadderSlope,
     Series,
@@ -65,6 +66,7 @@ from meanfield.verification.series import (
 )
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
+    DOUBT,
     WIDEST_BAND,
     Bands,
     Deviation,
@@ -125,10 +127,6 @@ from meanfield.verification.zheng_2026 import (
     transformer_checks,
 )
 from meanfield.verification.zheng_2026.hyperparameter_tables import compare_table
-from meanfield.verification.zheng_2026.norm_products import products_of, scales_of
-from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
-from meanfield.verification.zheng_2026.printed_losses.loss_tables import loss_tables
-from meanfield.verification.zheng_2026.training_assumptions import places_of
 
 __all__ = [
     "CLAIMS",
@@ -175,7 +173,6 @@ __all__ = [
     "at_infinite_channels",
     "best",
     "between",
-    "carried_losses",
     "carried_rates",
     "checks",
     "combined",
@@ -229,14 +226,11 @@ __all__ = [
     "power_in_words",
     "printed_exponents",
     "printed_residual_exponents",
-    "products_of",
-    "reported_losses",
     "rounding_of",
     "scale_law",
     "scales_of",
     "score",
     "shown_laws",
-    "single_optimizers",
     "slope_contest",
     "span",
     "spectral_products",

@@ -11,17 +11,7 @@ from meanfield.verification.zhang_2026.plain_nets import (
 from meanfield.verification.zhang_2026.plain_nets.growth import printed_laws
 from meanfield.verification.zhang_2026.training import carried_rates
 from meanfield.verification.zhang_2026.transformers import depth_exponents, tangent_propagation
-from meanfield.verification.zheng_2026 import (
-    coordinate_checks,
-    hyperparameter_tables,
-    spectral_products,
-    table_cells,
-    takeaways,
-    training_assumptions,
-    transformer_checks,
-    update_ranks,
-)
-from meanfield.verification.zheng_2026.printed_losses import carried_losses, reported_losses, single_optimizers
+from meanfield.verification.zheng_2026 import hyperparameter_tables
 
 _PLAIN = (overlap_conservation, printed_laws, depth_growth, depth_laws, padding)
 _OTHER_NETS = (

@@ -5,13 +5,12 @@ from meanfield.verification import (
     Claim,
     Kind,
     checks,
-    coordinate_checks,
     of_rival,
-    spectral_products,
 )
-from sims import mlp_depth, overlap_recursion, update_orders
+from sims import mlp_depth, overlap_recursion, spectral_condition, table_cells, update_orders
 from sims.cnn_finite_channels import claims as finite_channels
 from sims.cnn_overlap import claims as cnn_overlap
+from sims.coordinate_check import claims as coordinate_check
 from sims.learning_rate_scale import claims as scales
 from sims.learning_rate_search import claims as learning_rate_search
 from sims.transformer_depth import claims as transformer_depth
@@ -142,10 +141,10 @@ CLAIMS = (
         "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
         printed='"extending residual blocks from two layers to a general fixed depth k >= 2 does not change the '
         'algorithmic realization of the muP principle" (appendix B.2.2)',
-        hypotheses=f"linear nets; products of all nine optimizers, {spectral_products.NETS}; orders "
+        hypotheses=f"linear nets; products of all nine optimizers, {spectral_condition.RUN}; orders "
         f"{update_orders.NETS}",
         checks=(
-            *spectral_products.conditions((*spectral_products.PRODUCTS, "C2.3"), "--block-depth", "3", times=10),
+            *spectral_condition.conditions((*spectral_condition.PRODUCTS, "C2.3"), "--block-depth", "3", times=10),
             *update_orders.all_orders(2, 3),
         ),
     ),
@@ -158,14 +157,30 @@ CLAIMS = (
         "S9)",
         printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
         'requires the stricter CompleteP-style scaling" (takeaway 1)',
-        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {coordinate_checks.NETS} (Lion and SOAP: 4 .. "
+        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {coordinate_check.NETS} (Lion and SOAP: 4 .. "
         "64; SOAP with an epsilon of 0.002, S5a). Second "
         "order: Muon without momentum, k = 2, ten steps on two samples and one output, 4 .. 32 blocks; under "
         "1/sqrt(L) it falls as about L^(-0.8), faster than the L^(-1/2) of norms, as the first step's overlaps (S9) "
         "still show",
         checks=(
-            *coordinate_checks.OF_ONE_LAYER,
+            *coordinate_check.OF_ONE_LAYER,
             Check(update_orders.NAME, update_orders.judge_second_order, ("--optimizers", update_orders.SETTLED)),
+        ),
+    ),
+    Claim(
+        id="S5d",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, takeaway 2",
+        statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
+        "multiplier 1/L, keep nets flat in depth",
+        printed='"For the modern optimizers considered in this paper, except SGD, ... taking the corresponding '
+        'width-scaling muP implementation and adding the hidden residual multiplier" (section 4.3)',
+        hypotheses="epsilons are as tables 4 and 6 have them: hidden ones scale with the depth, too (S5f). Linear "
+        "blocks of k = 2 layers, eight optimizers, ten steps (SSO: five; SOAP with an epsilon of 0.002, S5a), "
+        f"{coordinate_check.NETS}; SGD's cells as in S5e",
+        checks=(
+            *coordinate_check.OF_MANY_LAYERS,
+            Check(table_cells.NAME, table_cells.judge_rates_in_depth),
         ),
     ),
 )

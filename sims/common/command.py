@@ -105,7 +105,7 @@ class Option:
         if self.flag:
             parser.add_argument(self.written, action="store_true", help=self.words)
             return
-        is_said = self.default is None or "default" in self.words
+        is_said = self.default in (None, []) or "default" in self.words
         words = self.words if is_said else f"{self.words} (default: {_as_given(self.default)})"
         given: dict[str, Any] = {"type": self.type, "default": self.default, "metavar": self.metavar, "help": words}
         given |= {"choices": self.choices} if self.choices else {}

@@ -6,10 +6,11 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding, Verdict
-from meanfield.verification import coordinate_checks as claims
-from sims.common.blocks.ladders import TABLES, trained_in
+from sims.common.blocks.ladders import DIRECTIONS, TABLES, trained_in
+from sims.common.blocks.watched import watched
 from sims.common.report import answer, report
-from sims.common.tables import number, slope, table
+from sims.common.tables import Column, Table, number, slope, table
+from sims.coordinate_check.claims import findings, judged_tables
 
 QUESTION = "Does the {table} keep features and changes flat in width and depth?"
 WORDS = {
@@ -27,16 +28,16 @@ def text(dataset: xr.Dataset) -> str:
     """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
     optimizers = list(map(str, dataset["optimizer"].values))
     parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
-    parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in claims.DIRECTIONS]
-    findings = claims.findings(dataset)
-    first = claims.judged_tables(dataset)[0]
+    parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in DIRECTIONS]
+    judged = findings(dataset)
+    first = judged_tables(dataset)[0]
     question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
-    return report(question, _answer(dataset, findings), parts, findings, WORDS | ALONE)
+    return report(question, _answer(dataset, judged), parts, judged, WORDS | ALONE)
 
 
-def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
     """By the first table that is judged of every optimizer, that of the net's own block depth where it was run."""
-    first = findings[:: len(claims.judged_tables(dataset))]
+    first = judged[:: len(judged_tables(dataset))]
     flat = sum(finding.verdict is Verdict.CONFIRMED for finding in first)
     return answer(first, f"confirmed for {flat} of {len(first)} optimizers")
 
@@ -57,26 +58,29 @@ def _heading(dataset: xr.Dataset) -> str:
 
 def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
     """A line for everything that is watched, under every table; columns: ladders and steps."""
-    rows, lines = claims.watched(dataset), []
+    rows, lines = watched(dataset), []
     steps = list(dict.fromkeys(row.step for row in rows))
     for name in map(str, dataset["table"].values):
         for symbol in dict.fromkeys(row.symbol for row in rows):
             same = [row for row in rows if row.symbol == symbol]
-            laws = [claims.slope(dataset, optimizer, name, along, row) for along in claims.DIRECTIONS for row in same]
+            laws = [row.slope(dataset, optimizer, name, along) for along in DIRECTIONS for row in same]
             cells = [f"{slope(law.settled, law.settled_stderr)} ({law.plain:+.2f})" for law in laws]
             lines.append([TABLES[name], symbol, *cells])
-    header = [[f"in {direction}, step {step}" for step in steps] for direction in claims.DIRECTIONS]
+    header = [[f"in {direction}, step {step}" for step in steps] for direction in DIRECTIONS]
     return table([["table", "slope of"], *header], lines, f"{optimizer}: slopes")
 
 
 def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
-    lines, last = [], int(dataset["step"].values[-1])
-    for name in map(str, dataset["table"].values):
-        for step in dict.fromkeys((1, last)):
-            place = {"optimizer": optimizer, "table": name, "step": step, "place": "last"}
-            at = dataset[f"feature_update_norm_by_{direction}"].sel(place)
-            with np.errstate(all="ignore"):
-                means = at.mean("draw", skipna=False).values
-            lines.append([TABLES[name], str(step), *(number(float(mean)) for mean in means)])
-    header = [["table", "step"], *(f"{direction} {size}" for size in dataset[direction].values)]
-    return table(header, lines, f"{optimizer}: |Delta h_L| in {direction}, mean over draws")
+    """|Delta h_L| after the first and the last step; some nets leave the floats, and their means with them."""
+    name = f"feature_update_norm_by_{direction}"
+    steps = list(dict.fromkeys((1, int(dataset["step"].values[-1]))))
+    with np.errstate(all="ignore"):
+        means = dataset[[name]].sel(optimizer=optimizer, place="last", step=steps).mean("draw", skipna=False)
+
+    def mean_at(size: int) -> Column:
+        return Column(f"{direction} {size}", lambda at: number(float(at[name].sel({direction: size}))))
+
+    columns = [mean_at(size) for size in dataset[direction].values]
+    title = f"{optimizer}: |Delta h_L| in {direction}, mean over draws"
+    dims = ["table", "step"]
+    return Table("sizes", title, dims, dims, columns, shown={"table": TABLES})(means)

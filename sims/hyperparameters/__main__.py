@@ -12,8 +12,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sims.common.blocks.base_values import add_base_option, own_values
+from meanfield.common import require_choice, require_file, require_positive, write_text_whole
+from meanfield.parameterizations import MUON_VARIANTS, OPTIMIZER_NAMES, hyperparameters_of
+from sims.common.blocks.base_values import base_option, own_values
 from sims.common.command import CommandParser, Service
+from sims.hyperparameters import report
 
 FORMATS = ("text", "markdown", "json")
 
@@ -49,7 +52,7 @@ def add_options(parser: CommandParser) -> None:
     base.add_argument("--base-epsilon", type=float, metavar="EPS", help="of adamw, sophia, shampoo or soap")
     base.add_argument("--base-variance", type=float, metavar="VAR", help="initial variance of every parameter")
     base.add_argument("--base-multiplier", type=float, default=1.0, metavar="A", help="block multiplier (default: 1)")
-    add_base_option(base.add_argument, "hidden_bias.initial_variance=0")
+    base_option("hidden_bias.initial_variance=0").add_to(base)
     group = parser.add_argument_group("all parameters but hidden weights")
     group.add_argument("--others", metavar="OPTIMIZER", help="optimizer that steps them (default: the same)")
     group.add_argument("--others-lr", type=float, metavar="RATE")
@@ -63,16 +66,12 @@ def add_options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table, or write it."""
-    from sims.hyperparameters import report
-
     _check(options)
     record = report.assemble(_parts(options), _common(options), options.muon_variant, own_values(options.base))
     text = getattr(report, options.format)(record)
     if options.out is None:
         print(text)
         return 0
-    from meanfield.common import require_file, write_text_whole
-
     require_file(options.out)
     if options.out.exists() and not options.force:
         raise FileExistsError(f"{options.out} exists; give another --out, or --force to replace it")
@@ -83,9 +82,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse optimizers by the option that names them, and a multiplier under which a block does nothing."""
-    from meanfield.common import require_choice, require_positive
-    from meanfield.parameterizations import MUON_VARIANTS, OPTIMIZER_NAMES
-
     for name in ("optimizer", "others"):
         if getattr(options, name) is not None:
             require_choice(f"--{name}", getattr(options, name), OPTIMIZER_NAMES)
@@ -117,8 +113,6 @@ def _parts(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _base_values(flag: str, optimizer: str, options: argparse.Namespace, prefix: str) -> dict[str, float | None]:
     """The optimizer's own base values; an epsilon only where it has one that scales."""
-    from meanfield.parameterizations import hyperparameters_of
-
     given = {name: getattr(options, f"{prefix}_{name}") for name in ("lr", "weight_decay", "epsilon")}
     values = {"learning_rate": given["lr"], "weight_decay": given["weight_decay"]}
     epsilon = f"{optimizer}_epsilon"

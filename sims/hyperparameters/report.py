@@ -1,8 +1,10 @@
 """What sims.hyperparameters prints: one record of everything, and its text, Markdown and JSON."""
 
 import json as _json
+from collections.abc import Mapping
 from typing import Any
 
+from meanfield.nets import MLP, ResidualMLP
 from meanfield.parameterizations import (
     HYPERPARAMETERS,
     MUON_VARIANTS,
@@ -17,13 +19,16 @@ from meanfield.parameterizations import (
     transfer_hyperparameters,
     unmet_premises,
 )
+from meanfield.theory import scales_at
+from meanfield.transfer import PRE_NORM_TRAINED
 from meanfield.verification import compare_table
 from sims.common.report import report
 from sims.common.tables import MISSING, table
-from sims.hyperparameters.over_depth import over_depth
 
 Record = dict[str, Any]
 _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " weights") for role in ROLES}
+# Energies of blocks without a factor double at every block, so that floats hold their squares up to some 500.
+MOST_BLOCKS = 400
 
 
 def assemble(
@@ -60,7 +65,7 @@ def assemble(
             record["agreeing"] += sum(cell.agrees for cell in compared)
             record["differing"] += [cell.sentence() for cell in compared if cell.is_off_sphere or not cell.agrees]
         record["warnings"] += [f"{name}: {sentence}" for sentence in unmet_premises(name, roles=roles, **shared)]
-    record["warnings"] += over_depth(common)
+    record["warnings"] += _over_depth(common)
     record["roles"] = _cells(optimizer, by_role, base, shared)
     return record | {"premises": PREMISES}
 
@@ -136,6 +141,36 @@ def _source(optimizer: str, common: dict[str, Any]) -> str:
     if common["parameterization"] == "standard":
         return f"Zheng et al. 2026, table {printed.number}, entries in grey: standard parameterization"
     return f"Zheng et al. 2026, table {printed.number} ({condition})"
+
+
+def _over_depth(common: Mapping[str, Any]) -> list[str]:
+    """What one step of plain SGD says of a rate over depth, where the standard parameterization keeps it: a sentence.
+
+    It has the factors by which `mf.explain_transfer` carries a rate between nets of these depths.
+
+    The nets are those of the tables without a factor on the branches, and fully-connected ones of as many layers. No
+    sentence where the parameterization knows the depth, or the depth stays.
+
+    Args:
+        common: sizes and parameterization, as `transfer_hyperparameters` names them.
+    """
+    depths = common["base_depth"], common["depth"]
+    if common["parameterization"] != "standard" or depths[0] == depths[1]:
+        return []
+    layers = MLP(depth=1, width=common["width"])
+    blocks = ResidualMLP(depth=1, width=common["width"], block_depth=common["block_depth"], scaling="none")
+    grown = "by an exponential of the depth" if max(depths) > MOST_BLOCKS else f"x {_factor(blocks, depths):.3g}"
+    return [
+        f"sgd over depth {depths[0]} -> {depths[1]}, by rule 'finite_depth' of mf.explain_transfer: the rate of "
+        f"fully-connected ReLU layers x {_factor(layers, depths):.3g}, of residual blocks without factor and "
+        f"normalisation {grown}; {PRE_NORM_TRAINED}"
+    ]
+
+
+def _factor(net: MLP, depths: tuple[int, int]) -> float:
+    """What a rate is multiplied by from one depth to the other."""
+    first, second = scales_at(net, depths)
+    return float(second / first)
 
 
 def json(record: Record) -> str:

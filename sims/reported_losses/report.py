@@ -5,17 +5,25 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import Finding, carried_losses, single_optimizers
-from meanfield.verification import reported_losses as claims
+from meanfield.verification import Finding
 from sims.common.report import Report
 from sims.common.tables import MISSING, number, slope, table
+from sims.reported_losses.judges import (
+    BY_CONDITION,
+    DEPTH_MANY,
+    DEPTH_ONE,
+    WIDTH_MANY,
+    WIDTH_STANDARD,
+    carried,
+    findings,
+)
 
 EDGE = "*"
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     """How far optima move by rule and direction."""
-    groups = (claims.WIDTH_STANDARD, claims.WIDTH_MANY, claims.DEPTH_ONE, claims.DEPTH_MANY)
+    groups = (WIDTH_STANDARD, WIDTH_MANY, DEPTH_ONE, DEPTH_MANY)
     moves = [f"{float(abs(dataset['drift'].sel(table=list(at))).mean()):.1f}" for at in groups]
     in_depth = f"in depth {moves[2]} under B.1 (3.1: {moves[3]})"
     return f"Best rates move {moves[0]} octaves in width (3.1: {moves[1]}), {in_depth}."
@@ -41,8 +49,8 @@ def _drifts(dataset: xr.Dataset) -> str:
 def _carried(dataset: xr.Dataset) -> str:
     """What a user pays for condition B.1 instead of 3.1, at the base model's best rate."""
     lines = []
-    for above, below in carried_losses.BY_CONDITION:
-        made = carried_losses.carried(dataset, above, below)
+    for above, below in BY_CONDITION:
+        made = carried(dataset, above, below)
         each = ", ".join(f"{mean:+.3f} at {value:g}" for value, mean in made.choices.items())
         name, mean = str(dataset["setting"].sel(table=above).values), f"{made.mean:+.3f} +- {made.stderr:.3f}"
         lines.append([name, f"{made.value:g}", mean, f"{made.last:+.3f}", each])
@@ -85,14 +93,12 @@ def _printed(at: xr.Dataset) -> str:
     return table(header, lines, f"Table {int(at['table'])}: {words}; columns are log2 of the base value")
 
 
-text = Report(
+REPORT = Report(
     question="What do the losses that Zheng et al. 2026 print say of its claims on transfer?",
     answer=_answer,
     heading="GPT-2 on OpenWebText, one run a cell, base model of width 256 and depth 4 (appendix E); rules: standard "
     "parameterization, many: condition 3.1 (k >= 2), one: condition B.1 (k = 1)\n"
     f"{EDGE}: the least loss is at an end of the grid, so that the optimum may lie beyond it",
     parts=[_drifts, _carried, _scatter, _whole],
-    findings=lambda dataset: [
-        finding for judges in (claims, single_optimizers, carried_losses) for finding in judges.findings(dataset)
-    ],
-).text
+    findings=findings,
+)

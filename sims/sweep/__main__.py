@@ -7,21 +7,23 @@ errors across the grid are independent. Finished points are read, an interrupted
 a longer list of values runs only what is new. The dataset has the parameters as leading dims.
 """
 
-from __future__ import annotations
-
 import argparse
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
+import xarray as xr
+
+from meanfield.common import require_writable
 from sims import simulation
 from sims.common.command import CommandParser, Service, add_output_options, add_worker_options, worker_arguments
+from sims.common.report import report
 from sims.common.results import Results, require_dataset_name
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from sims.sweep.plan import Plan
+from sims.common.tables import table
+from sims.sweep.plan import Plan, check_points, label, read_plan
 
 EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 
@@ -48,8 +50,6 @@ def add_options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check all points, run those that are not finished, join them, say where."""
-    from sims.sweep.plan import check_points, read_plan
-
     require_dataset_name(options)
     plan = read_plan(options.config)
     results = Results(f"sweep-{plan.simulation}", plan.key, options)
@@ -72,11 +72,6 @@ def _folder(plan: Plan, results: Results) -> Path:
 
 def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Dataset:
     """All points, run or read, in one dataset."""
-    import json
-
-    from meanfield.common import require_writable
-    from sims.sweep.dataset import combined
-
     folder = _folder(plan, results)
     require_writable(folder)
     shared = [*(worker_arguments(options.workers) if plan.draws else []), *["--force"] * options.force]
@@ -89,11 +84,46 @@ def _swept(plan: Plan, options: argparse.Namespace, results: Results) -> xr.Data
     return combined(plan.sweep, datasets).assign_attrs(simulation=plan.simulation, sweep=json.dumps(plan.sweep))
 
 
+def combined(sweep: Mapping[str, list[Any]], datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+    """One dataset over the grid: what points lack (layers of deeper nets, say) is NaN.
+
+    A parameter whose name a simulation's own dims or variables have taken stands as NAME_swept.
+    """
+    names_taken = {name for dataset in datasets for name in (*dataset.variables, *dataset.dims)}
+    names = {name: f"{name}_swept" if name in names_taken else name for name in sweep}
+    commands = np.array([dataset.attrs["command"] for dataset in datasets])
+    labelled = [_labelled(dataset, datasets) for dataset in datasets]
+    nested: list[Any] = labelled
+    for values in reversed(list(sweep.values())):
+        nested = [nested[start : start + len(values)] for start in range(0, len(nested), len(values))]
+    dims = list(names.values())
+    points = xr.combine_nested(
+        nested[0], concat_dim=dims, data_vars="all", join="outer", combine_attrs="drop_conflicts"
+    )
+    points = points.assign_coords({names[name]: _coordinate(name, values) for name, values in sweep.items()})
+    points["command"] = (dims, commands.reshape([len(values) for values in sweep.values()]))
+    points["command"].attrs["long_name"] = "command that makes the point"
+    return points.transpose(*dims, ...)
+
+
+def _labelled(dataset: xr.Dataset, datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Bare dims that differ in length between points get numbers, from 0, to be joined by."""
+    ragged = {
+        str(dim): np.arange(length)
+        for dim, length in dataset.sizes.items()
+        if dim not in dataset.coords and any(compared.sizes.get(dim, length) != length for compared in datasets)
+    }
+    return dataset.assign_coords(ragged)
+
+
+def _coordinate(name: str, values: list[Any]) -> list[Any]:
+    """Numbers as they are, all else as words, seeds too: files hold no integers beyond 64 bits."""
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return values if numbers and name != "seed" else [label(value) for value in values]
+
+
 def _text(dataset: xr.Dataset, plan: Plan) -> str:
     """What the sweep holds: its grid, and every variable with its dims."""
-    from sims.common.report import report
-    from sims.common.tables import table
-
     grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
     rows = [
         [str(name), " ".join(f"{dim} ({dataset.sizes[dim]})" for dim in variable.dims)]

@@ -6,9 +6,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Finding, Verdict
-from meanfield.verification import training_assumptions as claims
+from sims.common.blocks.ladders import DIRECTIONS
 from sims.common.report import Report, answer
 from sims.common.tables import measured, number, slope, table
+from sims.training_assumptions import claims
 
 TITLES = {
     "weight_step_ratio": "a step: |W + dW|/(|W| + |dW|)",
@@ -53,7 +54,7 @@ def _slope_tables(dataset: xr.Dataset) -> list[str]:
 
 
 def _ladders(dataset: xr.Dataset) -> list[str]:
-    return [name for name in (*claims.DIRECTIONS, "batch") if name in dataset.coords]
+    return [name for name in (*DIRECTIONS, "batch") if name in dataset.coords]
 
 
 def _slopes(dataset: xr.Dataset, direction: str) -> str:
@@ -93,7 +94,7 @@ def _soap(dataset: xr.Dataset) -> list[str]:
     return [] if epsilon is None else [f"SOAP's epsilon is {epsilon:g} in the base model."]
 
 
-text = Report(
+REPORT = Report(
     question="Does training meet what Zheng et al. 2026 assume of it (G.1 - G.3), at any size?",
     answer=_answer,
     heading="ReLU nets of L blocks of two matrices under {optimizer}; widths {widths} and depths {depths} "
@@ -103,4 +104,4 @@ text = Report(
     "samples",
     parts=[_soap, _losses, _over_steps, _slope_tables],
     findings=claims.findings,
-).text
+)

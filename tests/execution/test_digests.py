@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+import sims
 from meanfield.common import identity
 from meanfield.execution import chunks, digests
 from meanfield.execution.chunks import Chunk
@@ -159,11 +160,12 @@ def test_every_source_counts_wherever_it_lies(tmp_path):
     assert digested() == digests[-1]
 
 
-def test_the_digest_of_the_library_holds_every_file_that_it_reads_numbers_from(monkeypatch):
+def test_digests_hold_every_file_that_numbers_are_read_from(monkeypatch):
     """The losses that a paper prints: another number in them is another digest; no file of another kind lies there."""
-    root = Path(mf.__file__).parent
-    files = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert {path.suffix for path in files} == {".py", ".pyi", ".json"}
+    root = Path(sims.__file__).parent
+    for folder, kinds in ((Path(mf.__file__).parent, {".py", ".pyi"}), (root, {".py", ".json"})):
+        files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        assert {path.suffix for path in files} == kinds
     real, before = Path.read_bytes, sources_digest.__wrapped__(root)
     edited = {"loss_tables.json": lambda text: text.replace(b"3", b"4", 1)}
     monkeypatch.setattr(Path, "read_bytes", lambda path: edited.get(path.name, bytes)(real(path)))

@@ -9,12 +9,15 @@ from scipy.stats import skew
 
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Shares, Verdict
-from meanfield.verification.zheng_2026 import coordinate_checks as claims
-from meanfield.verification.zheng_2026.update_ranks import judge_ranks
 from sims.common.blocks import base_values
-from sims.coordinate_check import measure, report
+from sims.coordinate_check import report
 from sims.coordinate_check.__main__ import COMMAND as simulation
 from tests.sims.commands import finished_run
+from sims.common.blocks.ladders import DIRECTIONS
+from sims.common.blocks.watched import Watched, watched
+from sims.coordinate_check import claims, study
+from sims.coordinate_check.study import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -45,7 +48,7 @@ def test_updates_of_full_rank_passed_off_as_those_of_elements_are_refuted(tmp_pa
     sizes = ["--widths", "8", "16", "32", "--width", "8", "--depths", "1", "2", "4", "--depth", "1", "--steps", "1"]
     batch = ["--activation", "relu", "--samples", "64", "--outputs", "16", "--draws", "48", "--tables", "many"]
     run = finished_run(simulation, ["--optimizers", "muon", *sizes, *batch, "--workers", "1"], tmp_path / "muon.nc")
-    assert judge_ranks(run.assign_coords(optimizer=["lion"])).verdict is Verdict.REFUTED
+    assert claims.judge_ranks(run.assign_coords(optimizer=["lion"])).verdict is Verdict.REFUTED
 
 
 def test_a_fourth_power_of_depth_is_refuted(finished):
@@ -97,8 +100,8 @@ def test_single_precision_rounds_all_optimizers_but_sso(sso, tmp_path):
     alike = (rounded == changes) | (rounded.isnull() & changes.isnull())  # of nets that leave the floats
     same = alike.all([dim for dim in changes.dims if dim != "optimizer"]).values
     np.testing.assert_array_equal(same, is_sso)
-    assert f"3 steps in float32 ({sso}: float64), 2 draws" in report.text(single)
-    assert "3 steps in float64, 2 draws" in report.text(double)
+    assert f"3 steps in float32 ({sso}: float64), 2 draws" in simulation.text(single)
+    assert "3 steps in float64, 2 draws" in simulation.text(double)
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])
@@ -121,8 +124,8 @@ def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
     run = finished_run(
         simulation, [*arguments, *sizes, "--draws", "8", "--steps", "1", "--workers", "1"], tmp_path / "run.nc"
     )
-    last = claims.Watched("feature_norm", 1, "place", "last")
-    grown, flat = (claims.slope(run, "sgd", table, "depth", last) for table in ("one", "many"))
+    last = Watched("feature_norm", 1, "place", "last")
+    grown, flat = (last.slope(run, "sgd", table, "depth") for table in ("one", "many"))
     assert grown.settled - 5 * grown.settled_stderr > 0.4
     assert abs(flat.settled) + 5 * flat.settled_stderr < 0.2
 
@@ -155,7 +158,7 @@ def _times(role, name, factor):
 )
 def test_a_rate_off_by_a_root_is_refuted(tmp_path, monkeypatch, optimizer, role, name, power):
     """Of output weights as well, which the stream below them does not feel."""
-    monkeypatch.setattr(measure, "hyperparameters", _times(role, name, lambda ratio: ratio**power))
+    monkeypatch.setattr(study, "hyperparameters", _times(role, name, lambda ratio: ratio**power))
     sizes = ["--widths", "32", "64", "128", "256", "--depths", "1", "2", "3", "--width", "16", "--depth", "1"]
     arguments = ["--optimizers", optimizer, "--tables", "many", *sizes, "--draws", "48", "--steps", "1"]
     run = finished_run(simulation, [*arguments, "--workers", "1"], tmp_path / "run.nc")
@@ -235,7 +238,7 @@ def _mean_square_skewness(slopes):
 def test_slopes_of_logarithms_are_gaussian(finished):
     """So that bands count all draws as degrees of freedom; a skewness of 0.6 in each number would show (control)."""
     slopes = []
-    for direction, number in product(claims.DIRECTIONS, claims.watched(finished)):
+    for direction, number in product(DIRECTIONS, watched(finished)):
         at = finished[f"{number.variable}_by_{direction}"].sel(optimizer="muon", table="many", **number.selection)
         logs = np.log(at.transpose(direction, "draw").values)
         slopes.append(np.polyfit(np.log(finished[direction].values), logs, 1)[0])
@@ -255,7 +258,7 @@ def test_the_epsilon_of_soap_is_an_option_that_the_report_names(tmp_path):
         for number, given in enumerate(([], ["--soap-epsilon", "0.002"], ["--soap-epsilon", "1e-8"]))
     )
     for run, words in ((usual, "0.002"), (same, "0.002"), (small, "1e-08")):
-        assert f"SOAP's epsilon {words} in the base model" in report.text(run)
+        assert f"SOAP's epsilon {words} in the base model" in simulation.text(run)
     moved, alike, grown = (
         run["feature_update_norm_by_width"].sel(place="last").isel(step=-1) for run in (usual, same, small)
     )
@@ -269,7 +272,7 @@ def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():
 
     def values(*words):
         options = simulation.parse(["--preset", "smoke", "--optimizers", "adamw", *words])
-        return measure._values(options, "adamw", "many", 64, 2)
+        return study.values_of(options, "adamw", "many", 64, 2)
 
     acting, plain = values(), values("--plain")
     assert plain != acting

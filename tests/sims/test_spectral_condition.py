@@ -5,10 +5,11 @@ import pytest
 import xarray as xr
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import norm_products
-from meanfield.verification.zheng_2026 import spectral_products as claims
-from sims.spectral_condition.__main__ import COMMAND as simulation
 from tests.sims.commands import finished_run, without_figure
+from sims import spectral_condition as claims
+from sims.common.blocks.norms import gaussian_norm, limit_norm
+from sims.spectral_condition import STUDY as simulation
+from tests.sims.commands import assert_refused, finished_run, without_figure
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 
@@ -75,8 +76,8 @@ def test_gaussian_norms_are_those_of_drawn_matrices():
     for shape in ((64, 64), (128, 16), (1, 200), (64, 256)):
         drawn = [np.linalg.norm(rng.normal(size=shape), 2) for _ in range(200)]
         scale = np.sqrt(shape[1] / shape[0])
-        assert norm_products.gaussian_norm(*shape) == pytest.approx(scale * np.mean(drawn), rel=0.01)
-    assert norm_products.limit_norm(64, 16) == pytest.approx(np.sqrt(16 / 64) * 8)
+        assert gaussian_norm(*shape) == pytest.approx(scale * np.mean(drawn), rel=0.01)
+    assert limit_norm(64, 16) == pytest.approx(np.sqrt(16 / 64) * 8)
 
 
 def test_biases_meet_their_condition(tmp_path, capsys):

@@ -14,7 +14,7 @@ from sims.common import results as _results
 from sims.looped_update import STUDY as looped_update
 from sims.sweep import __main__ as sweep_module
 from sims.sweep.__main__ import COMMAND as sweep
-from sims.sweep.dataset import combined
+from sims.sweep.__main__ import combined
 from sims.sweep.plan import planned, read_plan
 
 CONFIG = """

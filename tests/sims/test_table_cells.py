@@ -6,10 +6,8 @@ import pytest
 from figures import table_cells as figure
 from meanfield.parameterizations import BIASES, OPTIMIZER_NAMES, WEIGHTS, hyperparameter_table
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import table_cells as claims
-from meanfield.verification.zheng_2026 import takeaways
-from sims.table_cells.__main__ import COMMAND as simulation
-from sims.table_cells.report import text
+from sims import table_cells as claims
+from sims.table_cells import STUDY as simulation
 from tests.sims.claim_controls.zheng_2026 import WRONG_LION, gradients_stay, off_table
 from tests.sims.commands import finished_run
 
@@ -122,16 +120,16 @@ def test_half_a_power_in_any_cell_of_biases_is_refuted(of_biases, optimizer):
 
 def test_what_the_depth_asks_of_rates_and_epsilons(finished):
     """Takeaway 2; negative control: gradients that keep their size in depth."""
-    assert takeaways.judge_rates_in_depth(finished).verdict is Verdict.CONFIRMED
-    assert takeaways.judge_epsilons_in_depth(finished).verdict is Verdict.REFUTED
+    assert claims.judge_rates_in_depth(finished).verdict is Verdict.CONFIRMED
+    assert claims.judge_epsilons_in_depth(finished).verdict is Verdict.REFUTED
     alike = gradients_stay({"table_cells": finished})["table_cells"]
-    assert takeaways.judge_rates_in_depth(alike).verdict is Verdict.REFUTED
-    assert takeaways.judge_epsilons_in_depth(alike).verdict is Verdict.CONFIRMED
+    assert claims.judge_rates_in_depth(alike).verdict is Verdict.REFUTED
+    assert claims.judge_epsilons_in_depth(alike).verdict is Verdict.CONFIRMED
 
 
 def test_report_and_figure_show_every_cell_that_scales(finished):
-    wrong = off_table(finished, ("sso", "input", "learning_rate", "depth", 1.0))
-    printed = text(wrong)
+    wrong = claims.with_powers(off_table(finished, ("sso", "input", "learning_rate", "depth", 1.0)))
+    printed = simulation.text(wrong)
     axes = dict(zip(("width", "depth"), figure.draw(wrong).axes, strict=True))
     for direction, panel in axes.items():
         shown = [c for c in claims.measured_cells(wrong, *OPTIMIZER_NAMES) if c.direction == direction]

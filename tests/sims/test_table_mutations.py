@@ -3,13 +3,9 @@
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import coordinate_checks as claims
-from meanfield.verification.zheng_2026 import table_cells
+from sims import table_cells
 from sims.common.blocks import base_values
-from sims.coordinate_check import measure
-from sims.coordinate_check.__main__ import COMMAND as simulation
-from sims.table_cells import measure as measure_of_cells
-from sims.table_cells.__main__ import COMMAND as simulation_of_cells
+from sims.coordinate_check import claims, study
 from tests.sims.commands import finished_run
 
 TABLES = {1: "one", 2: "many"}
@@ -44,10 +40,10 @@ def _one_cell_off(right, role, name, power):
 def test_a_hidden_cell_off_in_depth_is_refuted(tmp_path, monkeypatch, block_depth, optimizer, name, power):
     """Against the standard parameterization's power, or the other condition's, in the runs of two tables on one net."""
     right = TABLES[block_depth]
-    monkeypatch.setattr(measure, "hyperparameters", _one_cell_off(right, "hidden", name, power))
+    monkeypatch.setattr(study, "hyperparameters", _one_cell_off(right, "hidden", name, power))
     arguments = ["--optimizers", optimizer, "--tables", *TABLES.values(), "--block-depth", str(block_depth)]
     sizes = [*LADDERS, "--draws", "64", "--steps", "1", "--workers", "1"]
-    run = finished_run(simulation, [*arguments, *sizes], tmp_path / "run.nc")
+    run = finished_run(study.STUDY, [*arguments, *sizes], tmp_path / "run.nc")
     assert claims.judge_tables(run, (optimizer,)).verdict is not Verdict.REFUTED
     off = claims.judge_other_tables(run, (optimizer,))
     assert off.verdict is Verdict.REFUTED
@@ -80,10 +76,10 @@ def test_half_a_power_in_a_cell_that_nets_are_drawn_by_is_refuted(
 
     ladders = ["--widths", "16", "24", "96", "128", "--depths", "4", "6", "24", "32", "--width", "16", "--depth", "1"]
     arguments = ["--optimizers", "muon", "--block-depth", str(block_depth), *ladders, "--draws", "16", "--workers", "1"]
-    right = finished_run(simulation_of_cells, arguments, tmp_path / "right.nc")
+    right = finished_run(table_cells.STUDY, arguments, tmp_path / "right.nc")
     assert table_cells.judge_cells(right, ("muon",)).verdict is not Verdict.REFUTED
-    monkeypatch.setattr(measure_of_cells, "hyperparameters", changed)
-    wrong = finished_run(simulation_of_cells, arguments, tmp_path / "wrong.nc")
+    monkeypatch.setattr(table_cells, "hyperparameters", changed)
+    wrong = finished_run(table_cells.STUDY, arguments, tmp_path / "wrong.nc")
     finding = table_cells.judge_cells(wrong, ("muon",))
     assert finding.verdict is Verdict.REFUTED
     (cell,) = [

@@ -7,11 +7,10 @@ import pytest
 
 from figures import training_assumptions as figure
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import training_assumptions as claims
 from sims.claims.__main__ import COMMAND as claims_command
-from sims.training_assumptions import measure, report
-from sims.training_assumptions.__main__ import COMMAND as simulation
-from sims.training_assumptions.labelled_images import two_classes
+from sims.common.data.labelled import two_classes
+from sims.training_assumptions import claims, study
+from sims.training_assumptions.study import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 SIZES = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--batches", "4", "8", "16", "--width", "16"]
@@ -92,7 +91,7 @@ def test_other_optimizers_are_judged_on_what_is_said_of_all(tmp_path):
     run = finished_run(simulation, ["--preset", "smoke", *SIZES, "--workers", "1", *sizes], tmp_path / "muon.nc")
     assert not {name for name in run if str(name).startswith("sample_update") or str(name).endswith("batch")}
     assert [finding.claim.split(", ")[0] for finding in claims.findings(run)] == ["Under muon"] * 4
-    assert "sample" not in report.text(run).split("Words")[0].split("Over training")[1]
+    assert "sample" not in simulation.text(run).split("Words")[0].split("Over training")[1]
     figure.draw(run)
 
 
@@ -110,7 +109,7 @@ def test_the_last_block_is_the_last(finished):
 
 
 def test_other_optimizers_have_the_rates_of_their_tables():
-    base, other = (measure.hyperparameters(64 * n, 2 * n, 64, 0.1, "adamw") for n in (1, 2))
+    base, other = (study.hyperparameters(64 * n, 2 * n, 64, 0.1, "adamw") for n in (1, 2))
     names = ("block_multiplier", "initial_variance", "learning_rate")
     expected = {"input": (1, 2 / 64, 0.1), "hidden": (1 / 2, 2 / 64, 0.1), "output": (1 / 64, 2, 0.1)}
     for role, values in expected.items():
@@ -120,7 +119,7 @@ def test_other_optimizers_have_the_rates_of_their_tables():
 
 
 def test_hyperparameters_are_those_that_the_paper_prints():
-    rates = measure.hyperparameters(256, 8, 3072, 0.001)
+    rates = study.hyperparameters(256, 8, 3072, 0.001)
     names = ("block_multiplier", "initial_variance", "learning_rate")
     printed = {
         "input": (1, 2 / 3072, 0.001 * 256),

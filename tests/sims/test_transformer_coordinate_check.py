@@ -7,13 +7,13 @@ import xarray as xr
 from figures import transformer_coordinate_check as figure
 from meanfield.common import stream
 from meanfield.simulation import TrainedFeatures
-from meanfield.verification import transformer_checks as claims
+from sims import transformer_coordinate_check as study
 from sims.common.data.training_data import training_data
 from sims.transformer_coordinate_check import nets
-from sims.transformer_coordinate_check.__main__ import COMMAND as simulation
-from sims.transformer_coordinate_check.measure import WINDOWS
-from sims.transformer_coordinate_check.report import text
 from tests.sims.commands import finished_run
+from sims.transformer_coordinate_check import STUDY as simulation
+from sims.transformer_coordinate_check import WINDOWS
+from tests.sims.commands import assert_refused, finished_run
 
 SMALL = ["--preset", "smoke", "--widths", "16", "32", "48", "--depths", "1", "2", "3", "--tokens", "4"]
 SMALL += ["--samples", "2", "--draws", "2", "--steps", "2", "--workers", "1", "--optimizers", "adamw"]
@@ -27,25 +27,25 @@ def finished(tmp_path_factory):
 
 def test_nets_have_what_tables_say():
     """At the base model all tables agree; away from it condition 3.1 has 1/r_L on branches and 1/r_n on outputs."""
-    wide = nets.net_under(nets.values_of("adamw", "many", 128, 8), 128, 8, "layer", **SIZES)
-    base = nets.text_net(64, 8, "layer", **SIZES)
+    wide = study.net_under(study.values_of("adamw", "many", 128, 8), 128, 8, "layer", **SIZES)
+    base = study.text_net(64, 8, "layer", **SIZES)
     assert [unit.multiplier for unit in wide.units] == [1.0] + [1 / 8] * 16
     assert wide.readout_unit.multiplier == 1 / 2
     for name, weight in wide.weights.items():
         factor = 1 / 2 if wide.role_of(name) == "hidden" else 1.0
         assert weight.variance == pytest.approx(factor * base.weights[name].variance)
-    standard = nets.net_under(nets.values_of("adamw", "standard", 128, 8), 128, 8, "layer", **SIZES)
+    standard = study.net_under(study.values_of("adamw", "standard", 128, 8), 128, 8, "layer", **SIZES)
     assert {unit.multiplier for unit in standard.units[1:]} == {1 / 2}
     of_base = (
-        nets.net_under(nets.values_of("adamw", table, 64, 2), 64, 2, "none", **SIZES) for table in ("one", "many")
+        study.net_under(study.values_of("adamw", table, 64, 2), 64, 2, "none", **SIZES) for table in ("one", "many")
     )
     assert len(set(of_base)) == 1
 
 
 def test_numbers_are_those_of_the_library(finished):
     """A net under a table on windows that every draw takes for itself."""
-    given = nets.values_of("adamw", "one", 48, 1)
-    net = nets.net_under(given, 48, 1, "none", **SIZES)
+    given = study.values_of("adamw", "one", 48, 1)
+    net = study.net_under(given, 48, 1, "none", **SIZES)
     inputs, targets = training_data("text", net, samples=WINDOWS * 2, seed=0)
     of_draws = [
         TrainedFeatures(optimizer="adamw", hyperparameters=given, momentum=True, steps=2, inputs=x, targets=y)
@@ -74,10 +74,10 @@ def made_up(finished):
         names = dataset["table"].values
         power = xr.DataArray([powers[name] for name in names], {"table": names}, "table") + noise
         changed = {}
-        for along in claims.DIRECTIONS:
+        for along in study.DIRECTIONS:
             values = dataset[f"feature_norm_by_{along}"]
             changed[values.name] = (0 * values + dataset[along] ** power).transpose(*values.dims)
-        return claims.findings(dataset.assign(changed))
+        return study.findings(dataset.assign(changed))
 
     return of_powers
 
@@ -98,10 +98,10 @@ def test_what_rises_and_falls_again_is_no_growth(finished):
     law = np.exp(-np.log(depth) - 4 * depth[0] / depth) * depth ** xr.DataArray(noise, dims="draw")
     values = dataset["feature_norm_by_depth"]
     dataset = dataset.assign({values.name: (0 * values + law).transpose(*values.dims)})
-    slope = claims.features_slope(dataset, "none", str(dataset["optimizer"][0].item()), "standard", "depth")
-    assert slope.plain > claims.GROWTH
+    slope = study.features_slope(dataset, "none", str(dataset["optimizer"][0].item()), "standard", "depth")
+    assert slope.plain > study.GROWTH
     assert slope.settled < -0.9
-    finding = claims.judge_growth(dataset, "none", ("depth",))
+    finding = study.judge_growth(dataset, "none", ("depth",))
     assert str(finding.verdict) == "INCONCLUSIVE"
     assert "as of no power of the size" in finding.evidence
 
@@ -109,11 +109,11 @@ def test_what_rises_and_falls_again_is_no_growth(finished):
 def test_nets_that_leave_the_floats_are_not_flat_and_have_grown(finished):
     lost = finished.assign({name: np.inf + 0 * values for name, values in finished.data_vars.items()})
     by_table = ["REFUTED", "CONFIRMED", "REFUTED"]
-    assert [str(finding.verdict) for finding in claims.findings(lost)] == by_table * 2
+    assert [str(finding.verdict) for finding in study.findings(lost)] == by_table * 2
 
 
 def test_report_and_figure(finished):
-    printed = text(finished)
+    printed = simulation.text(finished)
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 100
     assert [line.partition(":")[0] for line in lines[:2]] == ["Question", "Answer"]

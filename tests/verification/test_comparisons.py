@@ -5,38 +5,33 @@ import pytest
 
 from meanfield.verification.verdicts import Bands
 from meanfield.verification.zhang_2026.training import tuned_rates
-from meanfield.verification.zhang_2026.plain_nets import stencil_slopes
-from meanfield.verification.zheng_2026 import (
-    coordinate_checks,
-    spectral_products,
-    training_assumptions,
-    transformer_checks,
-    update_ranks,
-)
 from sims.learning_rate_search import claims as learning_rate_search
 from sims import overlap_recursion
 from sims.cnn_finite_channels import claims as finite_channels
 from sims.learning_rate_transfer import claims as carried_rates
+from sims import spectral_condition, transformer_coordinate_check
+from sims.coordinate_check import claims as coordinate_check
+from sims.training_assumptions import claims as training_assumptions
 from tests.sims.claim_controls.changes import SCALE
 
 
 def test_every_slope_is_one_comparison(smoke_runs):
     """Those of all optimizers or groups where one report judges them; of Transformers those of the check itself."""
-    flat = transformer_checks.judge_flat.decide(smoke_runs["transformer_coordinate_check"], "layer", "many")
+    flat = transformer_coordinate_check.judge_flat.decide(smoke_runs["transformer_coordinate_check"], "layer", "many")
     assert flat.comparisons == flat.claim.difference.size == 2
-    grown = transformer_checks.judge_growth.decide(smoke_runs["transformer_coordinate_check"], "layer")
+    grown = transformer_coordinate_check.judge_growth.decide(smoke_runs["transformer_coordinate_check"], "layer")
     assert grown.comparisons == 2 * grown.claim.difference.size == 4
     assumed = training_assumptions.judge_assumption.decide(smoke_runs["training_assumptions-times-3"], "G.2")
     assert assumed.comparisons == assumed.claim.difference.size > 1
     run = smoke_runs["coordinate_check-tables-many-optimizers-muon-muon_kimi-soap-lion-sophia"]
-    checked = coordinate_checks.judge_flat.decide(run, "muon", "many")
+    checked = coordinate_check.judge_flat.decide(run, "muon", "many")
     assert checked.comparisons == 5 * checked.claim.difference.size
     run = smoke_runs["spectral_condition-optimizers-sgd-times-6"]
-    made = spectral_products.judge_group.decide(run, "C1")
-    everywhere = sum(len(ladders) for _, ladders in spectral_products.groups(run).values())
+    made = spectral_condition.judge_group.decide(run, "C1")
+    everywhere = sum(len(ladders) for _, ladders in spectral_condition.groups(run).values())
     assert made.comparisons == everywhere > made.claim.difference.size
     run = smoke_runs["coordinate_check-tables-many-optimizers-sgd-adamw-lion-sophia-times-2"]
-    ranked = update_ranks.judge_ranks.decide(run)
+    ranked = coordinate_check.judge_ranks.decide(run)
     assert ranked.comparisons == ranked.claim.difference.size > 2
 
 

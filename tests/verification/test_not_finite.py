@@ -17,10 +17,10 @@ from meanfield.verification.verdicts import (
     judge_computed,
     judge_identity,
 )
-from meanfield.verification.zheng_2026 import coordinate_checks
 from sims import residual_depth as residual_slopes
 from sims.identities import aggregators, layer_norm
 from sims.cnn_padding import claims as padding
+from sims.coordinate_check import claims as coordinate_check
 
 BANDS = Bands(3.0, 5.0)
 NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)
@@ -198,10 +198,8 @@ def test_a_violation_that_is_not_finite_stays_the_worst(monkeypatch, place):
 @pytest.mark.parametrize("lost", ["width", "depth"])
 def test_draws_that_leave_no_slope_leave_the_standard_undecided(monkeypatch, lost):
     """Along the first ladder or along the last."""
-    slopes = iter(
-        [(np.nan, np.nan, 1.0) if name == lost else (2.0, 0.01, 0.0) for name in coordinate_checks.DIRECTIONS]
-    )
-    monkeypatch.setattr(coordinate_checks, "ladder_values", lambda *of, **labels: None)
-    monkeypatch.setattr(coordinate_checks, "_middle_slope", lambda *of: next(slopes))
-    dataset = xr.Dataset(coords={name: [1, 2] for name in coordinate_checks.DIRECTIONS})
-    assert coordinate_checks.judge_standard(dataset, optimizer="sgd").verdict is Verdict.INCONCLUSIVE
+    slopes = iter([(np.nan, np.nan, 1.0) if name == lost else (2.0, 0.01, 0.0) for name in coordinate_check.DIRECTIONS])
+    monkeypatch.setattr(coordinate_check, "ladder_values", lambda *of, **labels: None)
+    monkeypatch.setattr(coordinate_check, "_middle_slope", lambda *of: next(slopes))
+    dataset = xr.Dataset(coords={name: [1, 2] for name in coordinate_check.DIRECTIONS})
+    assert coordinate_check.judge_standard(dataset, optimizer="sgd").verdict is Verdict.INCONCLUSIVE

@@ -9,6 +9,7 @@ from meanfield.common import require_choice, require_positive
 from meanfield.nets import WEIGHT_ROLES, BlockNet
 from meanfield.optimizers import optimizer_of_role
 from meanfield.parameterizations import transfer_hyperparameters
+from sims.common.command import Option
 
 BASE_WIDTH, BASE_DEPTH = 64, 2
 INPUT_WIDTH = 16
@@ -128,17 +129,21 @@ def _resolved(
     return resolved
 
 
-def add_base_option(add: Any, example: str) -> None:
-    """The option of `own_values`."""
+# Of `given_soap_epsilon`.
+SOAP_EPSILON_OPTION = Option(
+    "soap_epsilon",
+    f"of SOAP in the base model, beside singular values of gradients (default: {SOAP_EPSILON:g}; programs take "
+    f"{USUAL_SOAP_EPSILON:g} for batches of full rank)",
+    float,
+    metavar="E",
+    group="training",
+)
+
+
+def base_option(example: str) -> Option:
+    """Of `own_values`."""
     words = f"base value of one role alone, such as {example} (several may follow)"
-    add("--base", nargs="+", default=[], metavar="ROLE.NAME=VALUE", help=words)
-
-
-def add_soap_epsilon_option(add: Any) -> None:
-    """The option of `given_soap_epsilon`."""
-    usual = f"programs take {USUAL_SOAP_EPSILON:g} for batches of full rank"
-    words = f"of SOAP in the base model, beside singular values of gradients (default: {SOAP_EPSILON:g}; {usual})"
-    add("--soap-epsilon", type=float, metavar="E", help=words)
+    return Option("base", words, default=[], metavar="ROLE.NAME=VALUE", many="+", group="training")
 
 
 def given_soap_epsilon(given: float | None, optimizers: Iterable[str]) -> dict[str, Any]:

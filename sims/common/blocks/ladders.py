@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, require_choice, require_count
+from meanfield.common import MOST_LAYERS, require_count
 from meanfield.execution import Run
 from meanfield.nets import Net
 from meanfield.optimizers import require_optimizer
@@ -86,36 +86,6 @@ def batch_options(samples: int = 8, outputs: int = 4) -> tuple[Option, ...]:
     )
 
 
-def add_ladder_options(parser: argparse.ArgumentParser) -> Callable[..., Any]:
-    """`LADDER_OPTIONS`; returns how to add to their group."""
-    return _added(parser, LADDER_OPTIONS)
-
-
-def add_block_options(parser: argparse.ArgumentParser) -> None:
-    _added(parser, BLOCK_OPTIONS)
-
-
-def add_batch_options(parser: argparse.ArgumentParser, samples: int = 8, outputs: int = 4) -> Callable[..., Any]:
-    """`batch_options`; returns how to add to their group."""
-    return _added(parser, batch_options(samples, outputs))
-
-
-def add_net_options(parser: argparse.ArgumentParser) -> None:
-    _added(parser, (*batch_options(), ACTIVATION))
-
-
-def add_precision_option(add: Callable[..., Any]) -> None:
-    add(PRECISION.written, choices=PRECISION.choices, default=PRECISION.default, help=PRECISION.words)
-
-
-def _added(parser: argparse.ArgumentParser, options: Sequence[Option]) -> Callable[..., Any]:
-    """For simulations that are no studies yet."""
-    group = parser.add_argument_group(options[0].group)
-    for option in options:
-        option.add_to(group)
-    return group.add_argument
-
-
 def training_precision(options: argparse.Namespace, optimizer: str) -> str:
     """That of --precision, if there is such an option; double for SSO, alone or in a hybrid.
 
@@ -164,13 +134,6 @@ def checked_ladders(options: argparse.Namespace, *own: str) -> dict[str, Any]:
         require_optimizer("--optimizers", optimizer)
     names = ("optimizers", "widths", "depths", "width", "depth", *own)
     return {name: getattr(options, name) for name in names}
-
-
-def checked_tables(options: argparse.Namespace) -> None:
-    """Tables are names of `TABLES`, each once."""
-    options.tables = list(dict.fromkeys(options.tables))
-    for table in options.tables:
-        require_choice("--tables", table, TABLES)
 
 
 def rungs(options: argparse.Namespace, direction: str) -> list[tuple[int, int]]:

@@ -1,13 +1,17 @@
 """Images as inputs: crops of the photograph that ships with matplotlib, or a file of the user's."""
 
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from math import isqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
+from PIL import Image
 
 from meanfield import Transformer, patch_tokens
 from meanfield.common import UNREADABLE, Array, stream
@@ -116,10 +120,6 @@ def _constant_channels(images: Array, dimensions: int) -> NDArray[np.bool_]:
 
 def _photo(channels: int) -> Array:
     """The photograph as (channels, height, width)."""
-    from importlib.resources import files
-
-    from PIL import Image
-
     if channels not in (1, 3):
         raise ValueError(f"the photograph has 1 (grey) or 3 (RGB) channels, not {channels}; set --input-channels so")
     source = files("matplotlib").joinpath("mpl-data", "sample_data", PHOTO)
@@ -157,8 +157,6 @@ def _read_npz(path: Path, array: str) -> Any:
 @contextmanager
 def _readable(path: Path, beginning: bytes) -> Iterator[BinaryIO]:
     """An open file; ValueError for one that does not begin so, or breaks off, or holds more than numbers."""
-    import zipfile
-
     with path.open("rb") as file:
         if file.read(len(beginning)) != beginning:
             raise ValueError(
@@ -173,8 +171,6 @@ def _readable(path: Path, beginning: bytes) -> Iterator[BinaryIO]:
 
 
 def _read_netcdf(path: Path, array: str) -> Any:
-    import xarray as xr
-
     try:
         with xr.open_dataset(path, engine="netcdf4") as dataset:
             return dataset[_pick([str(key) for key in dataset.data_vars], array, path)].values

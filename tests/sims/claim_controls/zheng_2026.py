@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from meanfield.verification.zheng_2026.coordinate_checks import DIRECTIONS, WATCHED
 from sims.claims.catalogue import CLAIMS
+from sims.common.blocks.ladders import DIRECTIONS
+from sims.common.blocks.watched import WATCHED
 from tests.sims.claim_controls.changes import ERROR, many_draws, off_by_a_power
 
 

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from meanfield.theory.laws import log_path_sum_scale
-from meanfield.verification.zheng_2026 import transformer_checks
 from sims import residual_depth, residual_overlap
 from sims.transformer_depth import claims as transformer_depth
+from sims import residual_depth, residual_overlap, transformer_coordinate_check
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, in_draws, power_law
 
@@ -149,7 +149,7 @@ DRAWN = {
     "growths": (
         "transformer_coordinate_check",
         growths_in_transformers,
-        partial(transformer_checks.judge_growth, normalisation="layer"),
+        partial(transformer_coordinate_check.judge_growth, normalisation="layer"),
     ),
 }
 

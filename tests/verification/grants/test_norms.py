@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import spectral_products, training_assumptions
-from sims import update_orders
+from sims import spectral_condition, update_orders
+from sims.training_assumptions import claims as training_assumptions
 from tests.verification.grants.made import in_draws
 
 
@@ -25,7 +25,7 @@ def test_nothing_is_granted_to_second_orders_that_fall_as_a_root(exponent, refut
         (
             "spectral_condition-optimizers-sgd-times-6",
             "feature_norm",
-            partial(spectral_products.judge_group, name="features"),
+            partial(spectral_condition.judge_group, name="features"),
         ),
         (
             "training_assumptions-times-3",
@@ -50,6 +50,6 @@ def test_of_biases_the_mean_over_draws_is_followed(smoke_runs):
     scattered = 1 + 0.1 * apart * np.log2(dataset["width"] / dataset["width"][0])
     place = {f"{name}_name": bias}
     values.loc[place] = (scattered + 0 * values.sel(place)).transpose(*values.sel(place).dims).values
-    rows = spectral_products._rows(dataset.assign({values.name: values}), name)
+    rows = spectral_condition._rows(dataset.assign({values.name: values}), name)
     found = [row.slope.plain for row in rows if row.name == bias and row.direction == "width"]
     assert found == [pytest.approx(0.0, abs=1e-3)]

@@ -6,11 +6,22 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from meanfield.common.validation import Array, takes
-from meanfield.verification.claims import Claim, Kind, checks
-from meanfield.verification.judges import Contest, Judges
-from meanfield.verification.series import OFF, LadderRow, against_conditions, ladder_slope
-from meanfield.verification.verdicts import Finding
+from meanfield.common import Array
+from meanfield.verification import (
+    OFF,
+    Claim,
+    Contest,
+    Finding,
+    Judges,
+    Kind,
+    LadderRow,
+    against_conditions,
+    checks,
+    ladder_slope,
+)
+from sims.common.blocks.ladders import DIRECTIONS
+
+NAME = "training_assumptions"
 
 # What each assumption says is of order one, and in words.
 ASSUMPTIONS = {
@@ -32,8 +43,6 @@ WORDS = {
 RATIOS = tuple(name for names in ASSUMPTIONS.values() for name in names)
 # What the paper says of updates that are sums over samples, and of gradients; the rest it says of any update.
 OF_GRADIENTS = ("G.3", "F.2")
-# Sizes in which the conditions are stated, and that in which G.3 has a premise instead, B = Theta(1).
-DIRECTIONS = ("width", "depth")
 # Where the paper looks (appendix G.2), and the mean over what all blocks have: the assumptions are of every layer.
 FIRST, LAST = "last block, layer 1", "last block, layer 2"
 PLACES = ("input", FIRST, LAST, "all blocks")
@@ -46,6 +55,69 @@ EXACT = 1e-3
 # Source: Benaych-Georges and Nadakuditi 2012.
 INDEPENDENT = (5**0.5 - 1) / 2
 
+JUDGES = Judges()
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """What the paper says of the run's optimizer, and under gradient descent that G.3 needs no premise."""
+    is_descent = bool(ladders_of(dataset, ASSUMPTIONS["G.3"]))
+    stated = [name for name in ASSUMPTIONS if is_descent or name not in OF_GRADIENTS]
+    assumed = [judge_assumption(dataset, name) for name in stated]
+    return [*assumed, judge_batch(dataset)] if is_descent else assumed
+
+
+@JUDGES.decide(
+    claim="Under {optimizer}, {claimed}, at any width, depth and step",
+    rival="half a power of width or depth or more",
+    measured="slopes in width and in depth of the ratios that the assumption bounds, by place, after the first, middle "
+    "and last step",
+    cases=[{"name": name} for name in ASSUMPTIONS],
+)
+def judge_assumption(dataset: xr.Dataset, name: str) -> Contest:
+    ratios = rows(dataset, ASSUMPTIONS[name])
+    if name == "G.3":
+        ratios = [row for row in ratios if row.place in STEADY]
+    return _of_order_one(dataset, ratios, WORDS[name])
+
+
+@JUDGES.decide(
+    claim="G.3 holds at any batch size, so that it needs no premise",
+    rival="half a power of batch or more",
+    measured="slopes in B of the ratio of a sample's own part, divided by B, to the whole update, by place and step",
+)
+def judge_batch(dataset: xr.Dataset) -> Contest:
+    return _of_order_one(dataset, rows(dataset, ASSUMPTIONS["G.3"], ("batch",)))
+
+
+def _of_order_one(dataset: xr.Dataset, ratios: list[LadderRow], claimed: str = "") -> Contest:
+    lost = [row for row in ratios if np.isnan(row.slope.settled)]
+    if lost:
+        raise ValueError(f"{lost[0].where}: ratios are zero or not finite at too many sizes for a slope")
+    claim, rival = against_conditions(ratios)
+    hardest = int(np.argmax(claim.excess))
+    worst, far = (ratios[place].slope for place in (hardest, int(np.argmax(np.abs(claim.difference)))))
+    words = (
+        f"{len(ratios)} slopes, hardest {worst} ({ratios[hardest].where}), "
+        f"allowance {claim.allowance[hardest]:.3f}; farthest {far}"
+    )
+    made = Contest(claim, rival, comparisons=len(ratios), apart=OFF, gaussian=True)
+    return made.saying(words, claimed=claimed, optimizer=dataset.attrs["optimizer"])
+
+
+def rows(dataset: xr.Dataset, names: tuple[str, ...], directions: tuple[str, ...] = DIRECTIONS) -> list[LadderRow]:
+    """Slopes of ratios at every place and step."""
+    slopes = []
+    for direction in directions:
+        for name in names:
+            at = dataset[f"{name}_by_{direction}"].transpose("place", "step", direction, "draw")
+            for place in places_for(name):
+                granted = EXACT + input_grant(dataset, name, place, direction)
+                for step, values in zip(map(int, at["step"].values), at.sel(place=place).values, strict=True):
+                    sizes, words = dataset[direction].values, name.replace("_", " ")
+                    row = LadderRow(words, direction, ladder_slope(sizes, values), place=place, step=step)
+                    slopes.append(replace(row, granted=granted, may_fall=travel_grant(name, sizes, values)))
+    return slopes
+
 
 def places_for(name: str) -> tuple[str, ...]:
     """The places at which a ratio is defined: features are those behind whole blocks, the last one's at ``LAST``."""
@@ -55,28 +127,6 @@ def places_for(name: str) -> tuple[str, ...]:
 def ladders_of(dataset: xr.Dataset, names: tuple[str, ...] = RATIOS) -> tuple[str, ...]:
     """Those of some ratios that the run has: under gradient descent all of them."""
     return tuple(name for name in names if f"{name}_by_depth" in dataset)
-
-
-@takes(xr.Dataset)
-def places_of(measured: xr.Dataset) -> xr.Dataset:
-    """The ratios at ``PLACES``, nan where they are not defined, and the loss.
-
-    The input layer and both layers of the last block are those of the paper's figures 10 - 13. The output matrix is
-    left out: it gives one number, of which a ratio between two can be as large as it likes.
-
-    Source: Zheng et al. 2026, appendix G.2, "Verification of Assumptions".
-    """
-    places = {"training_loss": measured["training_loss"]}
-    for name in RATIOS:
-        if name not in measured:
-            continue
-        values = measured[name]
-        within = str(values.dims[-1])
-        inside = values.isel({within: slice(1, -1 if within == "matrix" else None)})
-        at = {"input": values.isel({within: 0}), LAST: inside.isel({within: -1}), "all blocks": inside.mean(within)}
-        at[FIRST] = np.nan * at[LAST] if FIRST not in places_for(name) else inside.isel({within: -2})
-        places[name] = xr.concat([at[place] for place in PLACES], dim="place").assign_attrs(values.attrs)
-    return xr.Dataset(places, {"place": list(PLACES)})
 
 
 def input_grant(dataset: xr.Dataset, name: str, place: str, direction: str) -> float:
@@ -103,71 +153,10 @@ def travel_grant(name: str, sizes: Array, values: Array) -> float:
     return max(smallest - np.log(INDEPENDENT), 0.0) / float(np.log(sizes[-1] / sizes[0]))
 
 
-def rows(dataset: xr.Dataset, names: tuple[str, ...], directions: tuple[str, ...] = DIRECTIONS) -> list[LadderRow]:
-    """Slopes of ratios at every place and step."""
-    slopes = []
-    for direction in directions:
-        for name in names:
-            at = dataset[f"{name}_by_{direction}"].transpose("place", "step", direction, "draw")
-            for place in places_for(name):
-                granted = EXACT + input_grant(dataset, name, place, direction)
-                for step, values in zip(map(int, at["step"].values), at.sel(place=place).values, strict=True):
-                    sizes, words = dataset[direction].values, name.replace("_", " ")
-                    row = LadderRow(words, direction, ladder_slope(sizes, values), place=place, step=step)
-                    slopes.append(replace(row, granted=granted, may_fall=travel_grant(name, sizes, values)))
-    return slopes
-
-
-# The judges of `sims.training_assumptions`.
-JUDGES = Judges()
-
-
-def findings(dataset: xr.Dataset) -> list[Finding]:
-    """What the paper says of the run's optimizer, and under gradient descent that G.3 needs no premise."""
-    is_descent = bool(ladders_of(dataset, ASSUMPTIONS["G.3"]))
-    stated = [name for name in ASSUMPTIONS if is_descent or name not in OF_GRADIENTS]
-    assumed = [judge_assumption(dataset, name) for name in stated]
-    return [*assumed, judge_batch(dataset)] if is_descent else assumed
-
-
-@JUDGES.decide_each(*({"name": name} for name in ASSUMPTIONS))
-def judge_assumption(dataset: xr.Dataset, name: str) -> Contest:
-    """Under {optimizer}, {claimed}, at any width, depth and step; rival: half a power of width or depth or more;
-    measured: slopes in width and in depth of the ratios that the assumption bounds, by place, after the first, middle
-    and last step."""
-    ratios = rows(dataset, ASSUMPTIONS[name])
-    if name == "G.3":
-        ratios = [row for row in ratios if row.place in STEADY]
-    return _of_order_one(dataset, ratios, WORDS[name])
-
-
-@JUDGES.decide
-def judge_batch(dataset: xr.Dataset) -> Contest:
-    """G.3 holds at any batch size, so that it needs no premise; rival: half a power of batch or more; measured: slopes
-    in B of the ratio of a sample's own part, divided by B, to the whole update, by place and step."""
-    return _of_order_one(dataset, rows(dataset, ASSUMPTIONS["G.3"], ("batch",)))
-
-
-def _of_order_one(dataset: xr.Dataset, ratios: list[LadderRow], claimed: str = "") -> Contest:
-    lost = [row for row in ratios if np.isnan(row.slope.settled)]
-    if lost:
-        raise ValueError(f"{lost[0].where}: ratios are zero or not finite at too many sizes for a slope")
-    claim, rival = against_conditions(ratios)
-    hardest = int(np.argmax(claim.excess))
-    worst, far = (ratios[place].slope for place in (hardest, int(np.argmax(np.abs(claim.difference)))))
-    words = (
-        f"{len(ratios)} slopes, hardest {worst} ({ratios[hardest].where}), "
-        f"allowance {claim.allowance[hardest]:.3f}; farthest {far}"
-    )
-    made = Contest(claim, rival, comparisons=len(ratios), apart=OFF, gaussian=True)
-    return made.saying(words, claimed=claimed, optimizer=dataset.attrs["optimizer"])
-
-
 # One optimizer of elements and one of matrices, of which the paper assumes G.1 and G.2 and shows nothing; and ladders
 # on which they take a quarter of what the default ones take.
 OTHERS = ("adamw", "muon")
 SHORTER = ("--widths", "16", "24", "32", "48", "128", "--depths", "1", "2", "4", "8", "32", "--times", "2")
-
 # What the default preset trains.
 NETS = "ReLU nets of eq. 28 on two classes of digits, 200 full-batch steps"
 
@@ -183,7 +172,7 @@ CLAIMS = (
         hypotheses=f"G.3: B is of order one, here 20. {NETS}, widths 16 .. 256 at 4 blocks and 1 .. 64 blocks at width "
         "64",
         checks=checks(
-            "training_assumptions",
+            NAME,
             *(partial(judge_assumption, name=name) for name in ASSUMPTIONS if name.startswith("G")),
             arguments=("--times", "3"),
         ),
@@ -200,7 +189,7 @@ CLAIMS = (
             check
             for optimizer in OTHERS
             for check in checks(
-                "training_assumptions",
+                NAME,
                 *(partial(judge_assumption, name=name) for name in ("G.1 weights", "G.1 features", "G.2")),
                 arguments=("--optimizer", optimizer, *SHORTER),
             )
@@ -215,7 +204,7 @@ CLAIMS = (
         printed='"the batch size satisfies B = Theta(1), ... |Delta W_l h_(l-1)(x^(i))|_R = Theta(1/B |Delta W_l^(i) '
         'h_(l-1)(x^(i))|_R)" (assumption G.3)',
         hypotheses=f"{NETS}, width 64, 4 blocks, B = 10 .. 80",
-        checks=checks("training_assumptions", judge_batch, arguments=("--times", "3")),
+        checks=checks(NAME, judge_batch, arguments=("--times", "3")),
         replaced_by="it moves them by a share of the sample's own update that falls with B slowly or not at all (0.06 "
         "to 0.3 for B = 10 .. 80), not as 1/B: the ratio falls as B^(-0.8) to B^(-1.1)",
         premise="that batches are of order one, which the paper says; samples of larger ones move features alike",

@@ -1,33 +1,38 @@
 """Zheng et al. 2026: hyperparameter tables keep features, their changes and every role's share in them flat."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common.validation import Array
+from meanfield.common import Array
 from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZER_NAMES
-from meanfield.verification.claims import Check, Claim, Kind, of_all, of_rival
-from meanfield.verification.judges import Contest, Judges, Ruling
-from meanfield.verification.series import (
+from meanfield.verification import (
     OFF,
+    Bands,
+    Check,
+    Claim,
+    Contest,
+    Finding,
+    Judges,
+    Kind,
     LadderRow,
-    LadderSlope,
+    Ruling,
+    Verdict,
     against_conditions,
     ladder_slope,
     ladder_values,
+    of_all,
+    of_rival,
 )
-from meanfield.verification.verdicts import Bands, Finding, Verdict
+from sims.common.blocks.ladders import DIRECTIONS, TABLES
+from sims.common.blocks.watched import watched
 
-DIRECTIONS = ("width", "depth")
-# What is watched, by the dim along which it is: a place in the stream, or the role of the weights that change it.
-WATCHED = {"feature_norm": "place", "feature_update_norm": "place", "output_update_norm": "", "own_change": "role"}
-TITLES = {"many": "k >= 2 table", "one": "k = 1 table"}
+NAME = "coordinate_check"
+
 OTHER = {"one": "many", "many": "one"}
 # Standard errors by which a wrong table must be away from flat; the sentences of the judges say so too.
 AWAY = 5.0
@@ -36,62 +41,19 @@ AWAY = 5.0
 LIMITS, MOST = {"float64": (1e-14, 1e250), "float32": (1e-6, 1e30)}, 0.6
 ROUNDING = 1e-9
 
-
-@dataclass(frozen=True)
-class Watched:
-    """One of the numbers that are watched: a variable, after a step, at a place of the stream or of one role.
-
-    Attributes:
-        dim, at: the dim of the dataset and the place or role on it; both empty for the outputs.
-    """
-
-    variable: str
-    step: int
-    dim: str = ""
-    at: str = ""
-
-    @property
-    def selection(self) -> dict[str, Any]:
-        return {"step": self.step} | ({self.dim: self.at} if self.dim else {})
-
-    @property
-    def symbol(self) -> str:
-        """In the words of the report."""
-        if self.variable == "output_update_norm":
-            return "|Delta f|"
-        if self.variable == "own_change":
-            whose = self.at.replace("_bias", " biases") if self.at.endswith("_bias") else f"{self.at} weights"
-            return f"|Delta {'f' if self.at == 'output' else 'h_L'}| by {whose} alone"
-        letter = {"input": "h_0", "middle": "h_(L/2)", "last": "h_L"}[self.at]
-        return f"|{letter}|" if self.variable == "feature_norm" else f"|Delta {letter}|"
-
-
-def watched(dataset: xr.Dataset, *names: str) -> list[Watched]:
-    """All numbers that are watched, or those of some variables, after the first and the last step."""
-    steps = dict.fromkeys((1, int(dataset["step"].values[-1])))
-    numbers = []
-    for step, name in product(steps, names or WATCHED):
-        dim = WATCHED[name]
-        numbers += [Watched(name, step, dim, str(at)) for at in dataset[dim].values] if dim else [Watched(name, step)]
-    return numbers
-
-
-def slope(dataset: xr.Dataset, optimizer: str, table: str, direction: str, number: Watched) -> LadderSlope:
-    """Slope of one number over one ladder."""
-    values = ladder_values(dataset, number.variable, direction, optimizer=optimizer, table=table, **number.selection)
-    return ladder_slope(dataset[direction].values, values)
-
-
-# The judges of `sims.coordinate_check`. Entries of tables differ by halves and wholes: a wrong one is off by a root.
+# Entries of tables differ by halves and wholes: a wrong one is off by a root.
 JUDGES = Judges()
+# One alone, of the claim on the rank of updates.
+RANKS = Judges()
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """One finding per optimizer and table that was run."""
-    judges: dict[str, Callable[..., Finding]] = {table: partial(judge_flat, table=table) for table in TITLES}
-    judges["standard"] = judge_standard
     each = product(map(str, dataset["optimizer"].values), judged_tables(dataset))
-    return [judges[table](dataset, name) for name, table in each]
+    return [
+        judge_standard(dataset, name) if table == "standard" else judge_flat(dataset, name, table)
+        for name, table in each
+    ]
 
 
 def judged_tables(dataset: xr.Dataset) -> list[str]:
@@ -104,32 +66,36 @@ def _right_table(dataset: xr.Dataset) -> str:
     return "one" if int(dataset.attrs["block_depth"]) == 1 else "many"
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The {title}s keep features, their changes and every role's share in them flat on blocks of k = {k}",
+    rival="slopes of half a power or more",
+    measured="slopes of them all over ladders of width and depth, after the first and the last step",
+)
 def judge_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZER_NAMES) -> Ruling:
-    """The {title}s keep features, their changes and every role's share in them flat on blocks of k = {k}; rival: slopes
-    of half a power or more; measured: slopes of them all over ladders of width and depth, after the first and the last
-    step."""
     return _of_table(dataset, optimizers, _right_table(dataset))
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The {title}s keep features, their changes and every role's share in them flat on {kind} blocks of k = {k}",
+    rival="on {kind} blocks of k = {k} the {title}s leave features, their changes or a role's share in them a slope "
+    "of half a power or more",
+    measured="slopes of them all over ladders of width and depth, after the first and the last step",
+)
 def judge_other_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZER_NAMES) -> Ruling:
-    """The {title}s keep features, their changes and every role's share in them flat on {kind} blocks of k = {k}; rival:
-    on {kind} blocks of k = {k} the {title}s leave features, their changes or a role's share in them a slope of half a
-    power or more; measured: slopes of them all over ladders of width and depth, after the first and the last step."""
     return _of_table(dataset, optimizers, OTHER[_right_table(dataset)])
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="The standard parameterization keeps |Delta h_L| flat",
+    rival="in the standard parameterization |Delta h_L| has slopes 5 s.e. or more from zero in width and in depth",
+    measured="every draw's slope of |Delta h_L| after one step, of which the median is taken",
+)
 def judge_without_tables(dataset: xr.Dataset, optimizers: Sequence[str] = OPTIMIZER_NAMES) -> Ruling:
-    """The standard parameterization keeps |Delta h_L| flat; rival: in the standard parameterization |Delta h_L| has
-    slopes 5 s.e. or more from zero in width and in depth; measured: every draw's slope of |Delta h_L| after
-    one step, of which the median is taken."""
     return _of_each(dataset, optimizers, judge_standard, {})
 
 
 def _of_table(dataset: xr.Dataset, optimizers: Sequence[str], table: str) -> Ruling:
-    words = {"title": TITLES[table], "k": dataset.attrs["block_depth"], "kind": dataset.attrs["activation"]}
+    words = {"title": TABLES[table], "k": dataset.attrs["block_depth"], "kind": dataset.attrs["activation"]}
     return _of_each(dataset, optimizers, partial(judge_flat, table=table), words)
 
 
@@ -141,16 +107,18 @@ def _of_each(
     return of_all(run, optimizers, "optimizers", words)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and "
+    "depth",
+    rival="slopes of half a power or more",
+    measured="slopes in width and in depth of these and of the outputs' change, after the first and the last step",
+)
 def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Ruling:
-    """{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and depth;
-    rival: slopes of half a power or more; measured: slopes in width and in depth of these and of the outputs' change,
-    after the first and the last step."""
     rows = [
-        LadderRow(number.symbol, direction, slope(dataset, optimizer, table, direction, number), step=number.step)
+        LadderRow(number.symbol, direction, number.slope(dataset, optimizer, table, direction), step=number.step)
         for direction, number in product(DIRECTIONS, watched(dataset))
     ]
-    words = {"title": TITLES[table]}
+    words = {"title": TABLES[table]}
     if any(np.isnan(row.slope.settled) for row in rows):
         lost = "none: no slope is left to be tilted"
         return Ruling(Verdict.REFUTED, "some nets leave the range of floats, or stand still", words, lost, lost)
@@ -160,13 +128,14 @@ def judge_flat(dataset: xr.Dataset, optimizer: str, table: str) -> Contest | Rul
     return made.saying(f"hardest {hardest.slope} ({hardest.where}), allowance {hardest.slope.allowance:.3f}", **words)
 
 
-@JUDGES.decide
+@JUDGES.decide(
+    claim="{optimizer}: the standard parameterization keeps |Delta h_L| flat",
+    rival="slopes 5 s.e. or more from zero in width and in depth",
+    measured="every draw's slope of |Delta h_L| after one step, of which the median is taken",
+)
 def judge_standard(dataset: xr.Dataset, optimizer: str) -> Ruling:
-    """{optimizer}: the standard parameterization keeps |Delta h_L| flat; rival: slopes 5 s.e. or more from zero
-    in width and in depth; measured: every draw's slope of |Delta h_L| after one step, of which the median is taken.
-
-    Where features are large some draws are so sure of their labels that they stand still, others leave the floats, and
-    what either makes of a mean says nothing of the rest.
+    """Where features are large some draws are so sure of their labels that they stand still, others leave the
+    floats, and what either makes of a mean says nothing of the rest.
     """
     away, slopes, least = [], [], 0.0
     for direction in DIRECTIONS:
@@ -205,6 +174,41 @@ def _middle_slope(
     return float(middle), float(np.sqrt(np.pi / 2 / len(slopes)) * spread), float(1 - finite.mean())
 
 
+# Optimizers that step every element by itself, of which the paper assumes it.
+OF_ELEMENTS = ("sgd", "adamw", "lion", "sophia")
+
+
+def rank_rows(dataset: xr.Dataset, optimizers: Sequence[str]) -> list[LadderRow]:
+    """Slopes of the stable rank of input, hidden and output updates after the first and the last step."""
+    rows, roles = [], list(map(str, dataset["role"].values))
+    steps = dict.fromkeys((1, int(dataset["step"].values[-1])))
+    for direction, optimizer, role, step in product(DIRECTIONS, optimizers, roles, steps):
+        at = {"optimizer": optimizer, "role": role, "step": step, "table": dataset["table"].values[0]}
+        law = ladder_slope(dataset[direction].values, ladder_values(dataset, "stable_rank", direction, **at))
+        rows.append(LadderRow("stable rank", direction, law, optimizer, role, step))
+    return rows
+
+
+@RANKS.decide(
+    claim="Updates of {optimizers} have a stable rank |A|_F^2 / |A|_2^2 that neither width nor depth changes",
+    source="assumption C.1, eq. 15",
+    rival="it grows or falls as the root of one of them",
+    measured="slopes of the stable rank in width and in depth, of input, hidden and output weights, after the first and"
+    " the last step",
+)
+def judge_ranks(dataset: xr.Dataset) -> Contest:
+    optimizers = [name for name in map(str, dataset["optimizer"].values) if name in OF_ELEMENTS]
+    rows = rank_rows(dataset, optimizers)
+    claim, rival = against_conditions(rows)
+    hardest = rows[int(np.argmax(claim.excess))]
+    law = hardest.slope
+    largest = max(float(dataset[f"stable_rank_by_{direction}"].max()) for direction in DIRECTIONS)
+    made = Contest(claim, rival, apart=OFF, gaussian=True, comparisons=len(rows))
+    shown = f"{len(rows)} slopes, hardest {law} ({hardest.where}), allowance {law.allowance:.3f}; largest {largest:.1f}"
+    batch = f"{dataset.attrs['samples']} samples and {dataset.attrs['outputs']} outputs"
+    return made.saying(f"{shown} for {batch}", optimizers=", ".join(optimizers))
+
+
 # Steps that are as large as the gradient (SGD), and those of AdamW and Shampoo, scatter more from draw to draw than
 # others. SSO is flat for five steps, as the sphere holds its input weights down from then on, in wide nets earlier.
 STEADY = ("muon", "muon_kimi", "soap", "lion", "sophia")
@@ -219,7 +223,7 @@ def flatness(
     """Of these optimizers, over many steps."""
     decide = partial(judge, optimizers=optimizers)
     decided = of_rival(decide) if judge is judge_other_tables else decide
-    return Check("coordinate_check", decided, ("--tables", table, "--optimizers", *optimizers, *arguments))
+    return Check(NAME, decided, ("--tables", table, "--optimizers", *optimizers, *arguments))
 
 
 # All tables for k >= 2 but SGD's, on k = 2; and every table for k = 1.
@@ -238,7 +242,6 @@ OF_ONE_LAYER = (
     flatness("one", ("shampoo",), "--block-depth", "1", "--times", "2"),
     flatness("one", ("sso",), "--block-depth", "1", *SSO_STEPS),
 )
-
 # The hybrids that the paper trains.
 OF_HYBRIDS = (
     flatness("many", HYBRIDS, "--times", "2"),
@@ -249,10 +252,18 @@ OF_HYBRIDS = (
 def standard(optimizers: tuple[str, ...], *words: str) -> Check:
     """Without a table, of which one step is enough."""
     judge = of_rival(partial(judge_without_tables, optimizers=optimizers))
-    return Check("coordinate_check", judge, ("--tables", "standard", "--steps", "1", "--optimizers", *words))
+    return Check(NAME, judge, ("--tables", "standard", "--steps", "1", "--optimizers", *words))
 
 
-# What all of these run at the default preset.
+def _other_table(*arguments: str) -> Check:
+    """The table for k = 1 on blocks of two layers, of one optimizer."""
+    return flatness("one", ("muon",), *arguments, judge=judge_other_tables)
+
+
+OF_RANKS = ("--tables", "many", "--optimizers", *OF_ELEMENTS, "--times", "2")
+# Outputs of a linear net bound the rank of its gradients, four of them here; masks of ReLU lift that to the samples.
+RELU = ("--activation", "relu")
+# What the default preset runs.
 NETS = "on eight samples and four outputs, widths 32 .. 256 and 2 .. 32 blocks"
 
 CLAIMS = (
@@ -284,5 +295,65 @@ CLAIMS = (
         hypotheses="linear blocks of k = 2 and k = 1 layers with weight decay and epsilons in place of the paper's "
         f"Transformers; ten steps with momentum, {NETS}",
         checks=(*OF_HYBRIDS, standard(HYBRIDS, *HYBRIDS)),
+    ),
+    Claim(
+        id="S5b",
+        kind=Kind.READING,
+        source="Zheng et al. 2026, takeaway 3, section 5.3",
+        statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
+        "features, their changes and every role's share in them flat (which is not the block depth's doing: with ReLU "
+        "it fails at k = 1 as well, S2b)",
+        printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
+        'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
+        hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
+        f"the depth already before training, as outputs of ReLU have a mean (S2b). Ten steps, {NETS}",
+        checks=(_other_table("--activation", "relu"),),
+    ),
+    Claim(
+        id="S5i",
+        kind=Kind.READING,
+        source="Zheng et al. 2026, takeaway 3, read as a statement on the linear nets of eq. 2",
+        statement="in linear nets of blocks of k = 2 layers the table for k = 1 does not keep features, their changes "
+        "and every role's share in them flat",
+        printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
+        'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
+        hypotheses="a reading: the paper shows it on Transformers, and its own counting of orders (eq. 5 with the "
+        "norms of condition B.1) leaves them flat and loses the second order alone, as L^(-1/2). Muon, ten steps, "
+        f"{NETS}",
+        checks=(_other_table(),),
+        replaced_by="features, their changes and every role's share are flat, and only the second order of updates is "
+        "lost (S5c), as the paper's eq. 5 has it",
+        premise="that what condition B.1 loses is seen in the size of features or of their changes",
+    ),
+    Claim(
+        id="S8",
+        kind=Kind.PREMISE,
+        source="Zheng et al. 2026, assumption C.1, eq. 15",
+        statement="updates of SGD, AdamW, Lion and Sophia have a stable rank that neither width nor depth changes",
+        printed='"|A_l|_2 = Theta(|A_l|_F), where the hidden constants are independent of width and depth" (equation '
+        "15)",
+        hypotheses="eight samples and four outputs, which cap the rank of gradients of linear nets at four whatever "
+        "their size; with ReLU behind every matrix the cap is the eight samples. k = 2, ten steps with momentum, "
+        "widths 32 .. 256 and 2 .. 32 blocks",
+        checks=(
+            Check(NAME, judge_ranks, OF_RANKS),
+            Check(NAME, judge_ranks, (*OF_RANKS, *RELU)),
+        ),
+    ),
+    Claim(
+        id="S5l",
+        kind=Kind.BEYOND,
+        source="Zheng et al. 2026, appendix C.10, table 4",
+        statement="SOAP's table keeps features, their changes and every role's share in them flat at an epsilon of "
+        "1e-8, the usual value of programs, too",
+        printed='"First, omit the momentum and the stabilization term in the AdamW operator" (appendix C.10)',
+        hypotheses="beyond what the paper derives, which has no momentum and no epsilon. SOAP at k = 2, ten steps with "
+        f"momentum, {NETS}",
+        checks=(flatness("many", ("soap",), "--soap-epsilon", "1e-8"),),
+        replaced_by="with an epsilon of 0.002, as large as small singular values of gradients of the base model, they "
+        "are flat (S5a)",
+        premise="that no direction of the momentum is without a squared gradient: gradients of eight samples and four "
+        "outputs are of rank eight at most, and where the momentum has a turned direction in which no squared gradient "
+        "has come in yet, it is divided by epsilon alone",
     ),
 )

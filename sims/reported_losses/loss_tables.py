@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common.seeds import stream
-from meanfield.common.validation import Array
+from meanfield.common import Array, stream
 
 PRINTED = Path(__file__).with_name("loss_tables.json")
 BASE = {"width": 256, "depth": 4}
