@@ -1,6 +1,6 @@
-"""Verdicts: measured beside predicted, what each paper claims, and what decides it."""
+"""Verdicts: measured beside predicted, a claim beside its rival, and what decides between them."""
 
-from meanfield.verification.catalogue import CLAIMS
+from meanfield.verification import tuned_rates
 from meanfield.verification.claims import (
     Check,
     Claim,
@@ -12,7 +12,16 @@ from meanfield.verification.claims import (
     of_rival,
     on_examples,
 )
-from meanfield.verification.comparison import rounding_of, score
+from meanfield.verification.comparison import ROUNDING, rounding_of, score
+from meanfield.verification.convergence import (
+    LABEL_SPREAD,
+    OVERLAP_SPREAD,
+    PRECISION,
+    draws_needed,
+    exact_spread,
+    is_converged,
+    is_planned,
+)
 from meanfield.verification.growth import NO_LAW, deeper_half, exponent_of, first_deep_layer, growth_exponent
 from meanfield.verification.judges import (
     Contest,
@@ -27,6 +36,16 @@ from meanfield.verification.judges import (
     lower,
     only_above,
     slope_contest,
+)
+from meanfield.verification.many_channels import (
+    LABEL_SCALE,
+    Rung,
+    at_finite_channels,
+    at_infinite_channels,
+    best,
+    extrapolated,
+    has_channel_factor,
+    one_site_ratios,
 )
 from meanfield.verification.power import UNCONVERGED, announced, draws_to_converge, needing
 from meanfield.verification.published import (
@@ -79,64 +98,17 @@ from meanfield.verification.verdicts import (
     judge_identity,
     power_in_words,
 )
-from meanfield.verification.wang_2026 import loop_growth, loop_rates, loop_updates, looped_transformers
-from meanfield.verification.zhang_2026.plain_nets import (
-    channel_corrections,
-    depth_growth,
-    depth_laws,
-)
-from meanfield.verification.zhang_2026.plain_nets.depth_laws import (
-    fitted_law,
-    judge_negligible_output_term,
-    judge_output_term_growth,
-    judge_uniform_correction,
-    local_slopes,
-    plain_families,
-    scale_of,
-)
-from meanfield.verification.zhang_2026.plain_nets.exactness import (
-    LABEL_SPREAD,
-    OVERLAP_SPREAD,
-    PRECISION,
-    draws_needed,
-    is_converged,
-    is_planned,
-    judge_drawn_share,
-    judge_exact,
-    layer_ranges,
-    share_row,
-)
-from meanfield.verification.zhang_2026.plain_nets.many_channels import (
-    LABEL_SCALE,
-    Rung,
-    at_finite_channels,
-    at_infinite_channels,
-    best,
-    extrapolated,
-    has_channel_factor,
-    one_site_ratios,
-)
-from meanfield.verification.zhang_2026.residual_nets import family_laws
-from meanfield.verification.zhang_2026.training import carried_rates, tuned_rates
-from meanfield.verification.zheng_2026 import (
-    coordinate_checks,
-    hyperparameter_tables,
-    spectral_products,
-    table_cells,
-    training_assumptions,
-    transformer_checks,
-)
-from meanfield.verification.zheng_2026.hyperparameter_tables import compare_table
 
 __all__ = [
-    "CLAIMS",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
+    "DOUBT",
     "GELU_SLOPE",
     "HE_GAIN",
     "LABEL_SCALE",
     "LABEL_SPREAD",
     "NO_LAW",
+    "OFF",
     "OVERLAP_SPREAD",
     "PAPERS",
     "PAPERS_EXPONENT",
@@ -173,27 +145,21 @@ __all__ = [
     "at_infinite_channels",
     "best",
     "between",
-    "carried_rates",
     "checks",
     "combined",
-    "compare_table",
     "computed",
     "contest",
-    "coordinate_checks",
-    "depth_exponents",
-    "depth_laws",
+    "deeper_half",
     "draws_needed",
     "draws_to_converge",
     "effective_draws",
+    "exact_spread",
     "exponent_of",
     "exponents_of",
     "extrapolated",
-    "family_laws",
     "first_deep_layer",
-    "fitted_law",
     "growth_exponent",
     "has_channel_factor",
-    "hyperparameter_tables",
     "identity",
     "is_converged",
     "is_planned",
@@ -201,18 +167,13 @@ __all__ = [
     "judge",
     "judge_computed",
     "judge_identity",
-    "judge_negligible_output_term",
-    "judge_output_term_growth",
-    "judge_uniform_correction",
     "judged_slopes",
     "labelled",
     "ladder_slope",
     "ladder_values",
     "largest_share",
-    "layer_ranges",
     "limit_law",
     "local_slopes",
-    "loss_tables",
     "lower",
     "mean_over_draws",
     "measured_slopes",
@@ -222,20 +183,14 @@ __all__ = [
     "on_examples",
     "one_site_ratios",
     "only_above",
-    "places_of",
     "power_in_words",
     "printed_exponents",
     "printed_residual_exponents",
     "rounding_of",
     "scale_law",
-    "scales_of",
     "score",
     "shown_laws",
     "slope_contest",
     "span",
-    "spectral_products",
-    "table_cells",
-    "training_assumptions",
-    "transformer_checks",
     "tuned_rates",
 ]

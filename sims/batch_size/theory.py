@@ -8,10 +8,8 @@ import numpy as np
 import xarray as xr
 
 from meanfield.nets import MLP, Batch, Sequential
-from meanfield.theory import correlated_term, label_covariance
-from sims.batch_size.cases import Case
-from meanfield.nets import MLP, Batch
 from meanfield.theory import correlated_term, finite_width_allowance, label_covariance
+from sims.batch_size.cases import Case
 from sims.common.datasets import Axes, labels_in_mean_field, over
 
 # A batch from which theory reads what is left as B grows.

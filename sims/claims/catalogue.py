@@ -1,6 +1,5 @@
 """Every claim that a study decides, by its id: an index over the studies, which hold claims and judges."""
 
-from meanfield.verification import CLAIMS as NOT_YET_IN_STUDIES
 from meanfield.verification import Claim
 from sims import NAMES, simulation
 from sims.claims import across
@@ -17,5 +16,5 @@ def _place(claim: Claim) -> tuple[str, int, str]:
     return subject, int(number), behind.removeprefix(number)
 
 
-_ALL = [*NOT_YET_IN_STUDIES.values(), *across.CLAIMS, *(claim for study in _STUDIES for claim in study.claims)]
+_ALL = [*across.CLAIMS, *(claim for study in _STUDIES for claim in study.claims)]
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=_place)}

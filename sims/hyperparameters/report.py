@@ -21,7 +21,7 @@ from meanfield.parameterizations import (
 )
 from meanfield.theory import scales_at
 from meanfield.transfer import PRE_NORM_TRAINED
-from meanfield.verification import compare_table
+from sims.common.hyperparameter_tables import compare_table
 from sims.common.report import report
 from sims.common.tables import MISSING, table
 

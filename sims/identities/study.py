@@ -15,14 +15,14 @@ import xarray as xr
 
 from meanfield.common import require_count
 from meanfield.nets import MLP
-from meanfield.verification import Verdict, hyperparameter_tables
+from meanfield.verification import Verdict
 from sims.common.command import Option, Preset
 from sims.common.datasets import Variable, over
 from sims.common.report import answer, report
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.tables import Column, Table, number
-from sims.identities import aggregators, label_average, layer_norm
+from sims.identities import aggregators, hyperparameter_tables, label_average, layer_norm
 
 # What is asked for.
 
@@ -167,5 +167,5 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=text,
-    claims=(*label_average.CLAIMS, *aggregators.CLAIMS, *layer_norm.CLAIMS),
+    claims=(*label_average.CLAIMS, *aggregators.CLAIMS, *layer_norm.CLAIMS, *hyperparameter_tables.CLAIMS),
 )

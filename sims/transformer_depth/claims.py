@@ -30,7 +30,6 @@ from meanfield.verification import (
     checks,
     computed,
     contest,
-    depth_laws,
     exponents_of,
     shown_laws,
     span,
@@ -49,6 +48,8 @@ CASES = [{"norm": norm} for norm in NORMS]
 WIDE = 1 / 8
 # Nets that are judged are drawn so many times as often as the run's draws say.
 MORE = 4
+# Of an exponent that is computed at large depth.
+LIMIT_TOLERANCE = 0.05
 # A relative difference of exponents that is an effect.
 EFFECT = tuned_rates.EFFECT
 
@@ -124,7 +125,7 @@ def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
     far, slopes = int(dataset["slope_depth"][-1]), far_slopes(dataset, norm)
     rival = pre_norm_slope(far)
     evidence, words = by_attention("local slope", slopes, dataset), {"far": f"{far:,}", "rival": rival}
-    return computed(slopes, PAPERS_EXPONENT, rival, depth_laws.LIMIT_TOLERANCE, evidence, words)
+    return computed(slopes, PAPERS_EXPONENT, rival, LIMIT_TOLERANCE, evidence, words)
 
 
 @JUDGES.decide(

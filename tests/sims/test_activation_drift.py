@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from meanfield.verification.many_channels import extrapolated
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets.many_channels import extrapolated
 from sims import activation_drift as claims
 
 

@@ -7,10 +7,8 @@ from meanfield.optimizers import HYBRIDS, optimizer_of_role
 from meanfield.parameterizations import scaling
 from sims import table_cells
 from sims.common.blocks.base_values import BASE_DEPTH, BASE_WIDTH, BIAS_OF, block_net, hyperparameters, own_values
-from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run
 from sims.coordinate_check.study import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 ROLES = ("input", "hidden", "output", *BIAS_OF)
 LADDERS = ["--widths", "16", "32", "64", "--depths", "1", "2", "3", "--width", "16", "--depth", "1"]

@@ -6,12 +6,10 @@ import xarray as xr
 
 from figures import cnn_finite_channels as figure
 from meanfield.verification.verdicts import Verdict
-from sims.cnn_finite_channels.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run
 from sims.cnn_finite_channels import claims
 from sims.cnn_finite_channels.study import STUDY as simulation
 from sims.cnn_finite_channels.study import one_site
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run
 
 CORRECTION = claims.CORRECTION
 SMALL = ["--preset", "smoke", "--workers", "1"]

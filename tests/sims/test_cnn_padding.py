@@ -7,8 +7,6 @@ import xarray as xr
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from sims.cnn_padding import claims
-from sims.cnn_padding.study import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]

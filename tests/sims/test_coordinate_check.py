@@ -10,14 +10,11 @@ from scipy.stats import skew
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Shares, Verdict
 from sims.common.blocks import base_values
-from sims.coordinate_check import report
-from sims.coordinate_check.__main__ import COMMAND as simulation
-from tests.sims.commands import finished_run
 from sims.common.blocks.ladders import DIRECTIONS
 from sims.common.blocks.watched import Watched, watched
 from sims.coordinate_check import claims, study
 from sims.coordinate_check.study import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 

@@ -16,11 +16,9 @@ from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.common.data.trained_families import trained_net
 from sims.common.data.training_data import training_data
+from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import claims, report, study
 from sims.learning_rate_search.study import STUDY as simulation
-from sims.learning_rate_scale.claims import finite_depth_slope
-from sims.learning_rate_search import report
-from sims.learning_rate_search.__main__ import COMMAND as simulation
 from tests.sims.commands import finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]

@@ -5,8 +5,6 @@ import pytest
 
 from meanfield.verification.verdicts import Verdict
 from sims.looped_energy import claims
-from sims.looped_energy.study import STUDY as simulation
-from tests.sims.commands import assert_refused, without_figure
 
 # By what the cross term is followed along.
 CROSS = {

@@ -5,13 +5,10 @@ import pytest
 
 import meanfield as mf
 from figures import looped_rates as figure
-from meanfield.verification import Verdict, loop_rates
-from sims.looped_rates import measure, report
-from tests.sims.commands import finished_run
 from meanfield.verification import Verdict
 from sims import looped_rates as study
 from sims.looped_rates import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 SMALL = ["--loops", "1", "2", "--width", "8", "--tokens", "4", "--steps", "6", "--batch-size", "4"]
 SMALL += ["--tuning-seeds", "2", "--draws", "3", "--spacing", "0.5", "--workers", "1"]

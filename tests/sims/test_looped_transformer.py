@@ -5,15 +5,11 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from sims.common.tables import drawn
-from sims.looped_transformer.__main__ import COMMAND as simulation
-from sims.looped_transformer.report import text
-from tests.sims.commands import finished_run
-from figures import looped_transformer as figure
 from sims.common.datasets import ENDS
+from sims.common.tables import drawn
 from sims.looped_transformer import claims, study
 from sims.looped_transformer.study import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")

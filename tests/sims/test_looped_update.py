@@ -6,11 +6,9 @@ import xarray as xr
 
 from meanfield.verification.series import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
-from sims.looped_update import measure
-from tests.sims.commands import finished_run
 from sims import looped_update as study
 from sims.looped_update import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from tests.sims.commands import without_figure
 from sims import overlap_recursion as claims
 from sims.overlap_recursion import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import without_figure
 
 
 @pytest.fixture(scope="module")

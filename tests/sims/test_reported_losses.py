@@ -14,9 +14,7 @@ from sims.reported_losses.loss_tables import (
     optima,
     printed_tables,
 )
-from sims.reported_losses import report
 from sims.reported_losses.study import STUDY as simulation
-from tests.sims.commands import assert_refused
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,10 @@ import pytest
 import xarray as xr
 
 from meanfield.verification.verdicts import Verdict
-from tests.sims.commands import finished_run, without_figure
 from sims import spectral_condition as claims
 from sims.common.blocks.norms import gaussian_norm, limit_norm
 from sims.spectral_condition import STUDY as simulation
-from tests.sims.commands import assert_refused, finished_run, without_figure
+from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
 

@@ -159,6 +159,6 @@ def test_without_scikit_learn_one_line_says_what_to_install(tmp_path, capsys, mo
 
 
 def test_printed_report(finished):
-    printed = report.text(finished)
+    printed = simulation.text(finished)
     for words in ("classes 3 8 of digits", "Binary cross-entropy", "Slopes in batch size", "(G.3)", "step 3"):
         assert words in printed

@@ -9,11 +9,9 @@ from meanfield.common import stream
 from meanfield.simulation import TrainedFeatures
 from sims import transformer_coordinate_check as study
 from sims.common.data.training_data import training_data
-from sims.transformer_coordinate_check import nets
-from tests.sims.commands import finished_run
 from sims.transformer_coordinate_check import STUDY as simulation
 from sims.transformer_coordinate_check import WINDOWS
-from tests.sims.commands import assert_refused, finished_run
+from tests.sims.commands import finished_run
 
 SMALL = ["--preset", "smoke", "--widths", "16", "32", "48", "--depths", "1", "2", "3", "--tokens", "4"]
 SMALL += ["--samples", "2", "--draws", "2", "--steps", "2", "--workers", "1", "--optimizers", "adamw"]

@@ -8,9 +8,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.simulation.measures.controls import controls_refusal
-from tests.draws import SINGLE, drop_an_offset
 from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.verification import exponent_of, growth_exponent
+from tests.draws import SINGLE, drop_an_offset
 from tests.statistics import consistent, excess
 
 DRAWS = 2048

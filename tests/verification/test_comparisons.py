@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from meanfield.verification.zhang_2026.training import tuned_rates
-from sims.learning_rate_search import claims as learning_rate_search
-from sims import overlap_recursion
+from sims import overlap_recursion, spectral_condition, transformer_coordinate_check
 from sims.cnn_finite_channels import claims as finite_channels
-from sims.learning_rate_transfer import claims as carried_rates
-from sims import spectral_condition, transformer_coordinate_check
 from sims.coordinate_check import claims as coordinate_check
+from sims.learning_rate_search import claims as learning_rate_search
+from sims.learning_rate_transfer import claims as carried_rates
 from sims.training_assumptions import claims as training_assumptions
 from tests.sims.claim_controls.changes import SCALE
 

@@ -6,14 +6,14 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.simulation import controls_refusal
-from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zhang_2026.plain_nets.many_channels import (
+from meanfield.verification.many_channels import (
     Rung,
     at_finite_channels,
     at_infinite_channels,
     best,
     has_channel_factor,
 )
+from meanfield.verification.verdicts import Verdict
 from sims.cnn_overlap import claims, exponents
 from sims.cnn_overlap.study import with_theory
 from tests.statistics import consistent

@@ -6,13 +6,9 @@ import pytest
 
 from meanfield.parameterizations import TABLES, Scaling
 from meanfield.verification.verdicts import Verdict
-from meanfield.verification.zheng_2026 import hyperparameter_tables
-from meanfield.verification.zheng_2026.hyperparameter_tables import (
-    compare_table,
-    judge_derivation,
-    judge_sphere,
-    printed_cells,
-)
+from sims.common.hyperparameter_tables import compare_table, printed_cells
+from sims.identities import hyperparameter_tables
+from sims.identities.hyperparameter_tables import judge_derivation, judge_sphere
 
 CELLS = printed_cells()
 

@@ -18,9 +18,9 @@ from meanfield.verification.verdicts import (
     judge_identity,
 )
 from sims import residual_depth as residual_slopes
-from sims.identities import aggregators, layer_norm
 from sims.cnn_padding import claims as padding
 from sims.coordinate_check import claims as coordinate_check
+from sims.identities import aggregators, layer_norm
 
 BANDS = Bands(3.0, 5.0)
 NEAR, FAR = Deviation(0.0, 1.0), Deviation(10.0, 1.0)
