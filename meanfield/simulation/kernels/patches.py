@@ -1,8 +1,7 @@
 """Loops that move values between sites: gather a stencil, its transpose, and its effect on a Gram matrix.
 
 Arrays carry a leading axis of draws. ``table`` is a neighbour table of `meanfield.nets.lattice`; -1 stands for the
-zero outside the grid. (A cached kernel and everything it calls stay in this one file: Numba does not notice an
-edited callee elsewhere.)
+zero outside the grid.
 
 A tap shifts whole runs of sites by the same step. Run by run, values pass through vector registers; site by site, each
 is looked up in the table. On a grid of 32 x 32 runs take two thirds of the time; on small grids they are too short.

@@ -5,11 +5,10 @@ from itertools import product
 
 import pytest
 
-from meanfield.execution import run as execution
 from meanfield.simulation import arrays
 from meanfield.theory import exact
 from sims import simulation as simulation_module
-from sims.common.results import Results
+from sims.common import results
 from tests.sims.commands import assert_refused, finished_run
 
 FAR = ["--far-lines", "4", "5", "6", "--far-squares", "4"]
@@ -35,7 +34,9 @@ def planned(monkeypatch):
 
     def plan(simulation, arguments):
         datasets = []
-        monkeypatch.setattr(Results, "deliver", lambda self, measure, *_: datasets.extend([self.run_key, measure]) or 0)
+        monkeypatch.setattr(
+            results.Results, "deliver", lambda self, measure, *_: datasets.extend([self.run_key, measure]) or 0
+        )
         module = simulation_module(simulation)
         assert module.main(["--preset", "smoke", *SIMULATIONS[simulation], *arguments]) == 0
         return datasets
@@ -43,7 +44,7 @@ def planned(monkeypatch):
     def stop(wanted, **_):
         raise Planned(wanted)
 
-    monkeypatch.setattr(execution, "simulate_all", stop)
+    monkeypatch.setattr(results, "simulate_all", stop)
     for spread in ("label_spread", "relative_spread"):  # the slow part of what stands beside the draws
         monkeypatch.setattr(exact, spread, lambda net: [1.0] * net.depth)
     return plan
@@ -62,13 +63,13 @@ def test_both_reach_every_draw_and_the_name_of_the_run(cupy, planned, simulation
 
 def test_a_run_records_them_and_stays_in_one_process(cupy, tmp_path, monkeypatch):
     simulation = simulation_module("cnn_overlap")
-    drawn, seen = execution.simulate_all, []
+    drawn, seen = results.simulate_all, []
 
     def noted(wanted, *, workers, store):
         seen.append(workers)
         return drawn(wanted, workers=workers, store=store)
 
-    monkeypatch.setattr(execution, "simulate_all", noted)
+    monkeypatch.setattr(results, "simulate_all", noted)
     tiny = ["--depth", "2", "--channels", "4", "--grid", "4", "--draws", "8"]
     dataset = finished_run(simulation, [*tiny, *SINGLE], tmp_path / "run.nc")
     assert (dataset.attrs["backend"], dataset.attrs["precision"]) == ("cupy", "float32")
