@@ -19,13 +19,11 @@ Called with the dataset it gives a `Finding`. Words in braces are arguments of t
 from __future__ import annotations
 
 import inspect
-import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, overload
+from typing import Any, Generic, ParamSpec
 
 import numpy as np
 import xarray as xr
@@ -49,10 +47,6 @@ from meanfield.verification.verdicts import (
 )
 
 P = ParamSpec("P")
-
-SENTENCES = re.compile(
-    r"(?P<claim>.+?); rival: (?P<rival>.+?)(; source: (?P<source>.+?))?; measured: (?P<measured>.+?)\."
-)
 
 
 @dataclass(frozen=True)
@@ -226,19 +220,6 @@ class Sentences:
     measured: str
     source: str = ""
 
-    @classmethod
-    def of_docstring(cls, decide: Callable[..., Any]) -> Sentences:
-        """From the first paragraph of a docstring; for judges that do not declare them yet."""
-        if sys.flags.optimize > 1:
-            raise ValueError("python -OO strips docstrings, where claims are stated; run python, or python -O")
-        paragraph = " ".join((inspect.getdoc(decide) or "").split("\n\n")[0].split())
-        said = SENTENCES.fullmatch(paragraph)
-        if said is None:
-            raise TypeError(
-                f"{decide.__name__} says {paragraph!r}; say 'claim; rival: its rival; measured: what.' first"
-            )
-        return cls(said["claim"], said["rival"], said["measured"], said["source"] or "")
-
 
 class Judge(Generic[P]):
     """One claim with its rival, decided by a function; called as that is, it gives a finding, or why there is none."""
@@ -295,34 +276,18 @@ class Judges:
         self._effective, self._largest_share = effective, largest_share
         self._declared: list[tuple[Callable[..., Finding], Mapping[str, Any]]] = []
 
-    @overload
-    def decide(self, function: Callable[P, Contest | Ruling], /) -> Judge[P]: ...
-
-    @overload
     def decide(
         self, *, claim: str, rival: str, measured: str, source: str = "", cases: Sequence[Mapping[str, Any]] = ({},)
-    ) -> Callable[[Callable[P, Contest | Ruling]], Judge[P]]: ...
+    ) -> Callable[[Callable[P, Contest | Ruling]], Judge[P]]:
+        """The judge that the decorated function is, with its sentences; a finding for each case of arguments."""
+        said = Sentences(claim, rival, measured, source)
 
-    def decide(self, function: Any = None, *, cases: Sequence[Mapping[str, Any]] = ({},), **sentences: str) -> Any:
-        """The judge that the decorated function is, with its sentences; a finding for each case, which are arguments.
+        def declare(function: Callable[P, Contest | Ruling]) -> Judge[P]:
+            declared = Judge(self, function, said)
+            self._declared += [(declared, case) for case in cases]
+            return declared
 
-        A function without sentences has them in its docstring (`Sentences.of_docstring`).
-        """
-        if function is not None:
-            return self._declare(function, Sentences.of_docstring(function), cases)
-        said = Sentences(**sentences)
-        return lambda decide: self._declare(decide, said, cases)
-
-    def decide_each(self, *cases: Mapping[str, Any]) -> Callable[[Callable[P, Contest | Ruling]], Judge[P]]:
-        """The same of a function with its sentences in its docstring, with one finding for each of these arguments."""
-        return lambda function: self._declare(function, Sentences.of_docstring(function), cases)
-
-    def _declare(
-        self, function: Callable[P, Contest | Ruling], said: Sentences, cases: Sequence[Mapping[str, Any]]
-    ) -> Judge[P]:
-        declared = Judge(self, function, said)
-        self._declared += [(declared, case) for case in cases]
-        return declared
+        return declare
 
     def __len__(self) -> int:
         return self._findings or len(self._declared)

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from contextlib import ExitStack
 from functools import partial, reduce
-from importlib import import_module
 from itertools import takewhile
 from unittest.mock import patch
 
@@ -16,7 +15,6 @@ import sims.common.tables
 from meanfield.verification.judges import Judge
 from meanfield.verification.verdicts import Finding, Verdict
 from sims import simulation
-from sims.common.experiment import Experiment
 from sims.common.report import Report
 
 RULE = re.compile(r"-+(  -+)*")
@@ -70,9 +68,6 @@ class _Report:
 
     def __init__(self, study, dataset, expected):
         declared = study.report
-        if isinstance(study, Experiment):
-            declared = import_module(f"sims.{study.name}.report").text
-            declared = getattr(declared, "__self__", declared)
         is_in_parts = isinstance(declared, Report)
         self._parts = [partial(_written, part) for part in declared.parts] if is_in_parts else [declared]
         self._before = [part(dataset) for part in self._parts]

@@ -6,7 +6,8 @@ from html import unescape
 
 import pytest
 
-from meanfield.verification import CLAIMS, Finding, Verdict
+from meanfield.verification import Finding, Verdict
+from sims.claims.catalogue import CLAIMS
 from sims.claims.forms import Table
 from sims.claims.judgements import HEADER, Judgement, section_of, table_of
 

@@ -21,9 +21,13 @@ JUDGES = Judges()
 REASON = "a power law needs positive finite stderr"
 
 
-@JUDGES.decide_each({"family": "mlp"}, {"family": "loop"})
+@JUDGES.decide(
+    claim="{family}: the slope is {claimed:.2f}",
+    rival="it is not",
+    measured="the slope of {family}",
+    cases=[{"family": "mlp"}, {"family": "loop"}],
+)
 def judge_slope(dataset, family):
-    """{family}: the slope is {claimed:.2f}; rival: it is not; measured: the slope of {family}."""
     error = dataset["error"].sel(family=family).values
     law = fit_power_law(dataset["size"].values, dataset["y"].sel(family=family).values, error)
     return Ruling(Verdict.CONFIRMED, f"slope {law.exponent:.2f}", {"claimed": law.exponent}, "exact: all")

@@ -1,7 +1,6 @@
 """Verdicts: each of the three can come out, and each for the right reason."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,9 +53,8 @@ def test_what_a_source_claims_of_the_rival_is_judged_itself(claim, rival, exchan
     """Where both sides are far off, no claim becomes true because the other one fails."""
     judges = Judges(draws="draws")
 
-    @judges.decide
+    @judges.decide(claim="This holds", rival="that holds", measured="distances")
     def judge_sides(dataset):
-        """This holds; rival: that holds; measured: distances."""
         return Contest(_deviation(claim), _deviation(rival), apart=1.0)
 
     dataset = xr.Dataset(attrs={"draws": 10_000})
@@ -194,15 +192,13 @@ def _panel(**options):
     """Judges of a run of 1000 draws: one of a single case, one of two."""
     judges = Judges("Doe et al. 2026", **options)
 
-    @judges.decide
+    @judges.decide(claim="It is {what}", rival="it is 3", source="eq. 1", measured="x")
     def judge_single(dataset):
-        """It is {what}; rival: it is 3; source: eq. 1; measured: x."""
         made = contest(dataset["x"].values, 0.1, claimed=1.0, rival=3.0, allowance=0.1)
         return made.saying("shown", what="one")
 
-    @judges.decide_each({"other": 2.0}, {"other": 4.0})
+    @judges.decide(claim="It is not {other:g}", rival="it is", measured="x", cases=[{"other": 2.0}, {"other": 4.0}])
     def judge_pair(dataset, other):
-        """It is not {other:g}; rival: it is; measured: x."""
         return contest(dataset["x"].values, 0.1, claimed=1.0, rival=other)
 
     return judges, judge_single, judge_pair, xr.Dataset({"x": ("i", [1.0, 1.1])}, attrs={"draws": 1000})
@@ -233,20 +229,12 @@ def test_more_judges_widen_the_band_and_skewed_draws_too():
     assert lone.verdict is Verdict.INCONCLUSIVE
 
 
-def test_python_without_docstrings_is_refused_in_one_line(monkeypatch):
-    """In `python -OO` no judge has its sentences."""
-    monkeypatch.setattr("meanfield.verification.judges.sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
-    with pytest.raises(ValueError, match="-OO strips docstrings"):
-        Judges().decide(test_no_error_and_no_difference_is_no_deviation)
-
-
-@pytest.mark.parametrize("sentence", ["It is so.", "It is so; measured: x.", "It is so; rival: it is not."])
-def test_a_judge_without_a_rival_or_a_word_of_what_is_measured_is_no_judge(sentence):
-    def judge_nothing(dataset): ...
-
-    judge_nothing.__doc__ = sentence
-    with pytest.raises(TypeError, match="measured: what"):
-        Judges().decide(judge_nothing)
+@pytest.mark.parametrize("left_out", ["claim", "rival", "measured"])
+def test_a_judge_without_a_rival_or_a_word_of_what_is_measured_is_no_judge(left_out):
+    sentences = {"claim": "It is so", "rival": "it is not", "measured": "x"}
+    del sentences[left_out]
+    with pytest.raises(TypeError, match=left_out):
+        Judges().decide(**sentences)
 
 
 def test_no_error_and_no_difference_is_no_deviation():
