@@ -8,19 +8,18 @@ import xarray as xr
 
 from meanfield.verification.judges import Contest, computed, identity
 from meanfield.verification.power import NOT_FINITE
+from meanfield.verification.series import effective_draws, largest_share
 from meanfield.verification.verdicts import (
     Bands,
     Deviation,
     Verdict,
-    effective_draws,
     judge,
     judge_computed,
     judge_identity,
-    largest_share,
 )
 from meanfield.verification.zhang_2026.identities import aggregators, layer_norm
-from meanfield.verification.zhang_2026.residual_nets import slopes as residual_slopes
 from meanfield.verification.zheng_2026 import coordinate_checks
+from sims import residual_depth as residual_slopes
 from sims.cnn_padding import claims as padding
 
 BANDS = Bands(3.0, 5.0)
