@@ -47,10 +47,10 @@ def test_processes_begin_where_work_is_longer_than_they_take_to(many_chunks, mon
     for workers in (2, mf.Workers(2)):
         with pytest.raises(ChildProcessError, match="asked for processes"):
             mf.simulate(NET, draws=4, seed=3, workers=workers)
-    monkeypatch.setattr(run, "BEGINNING", 0.0)
+    monkeypatch.setattr(run, "START_SECONDS", 0.0)
     with pytest.raises(ChildProcessError, match="asked for processes"):
         mf.simulate(NET, draws=4, seed=3, workers=mf.Workers())
-    monkeypatch.setattr(run, "BEGINNING", 60.0)
+    monkeypatch.setattr(run, "START_SECONDS", 60.0)
     monkeypatch.setattr(chunks.Chunk, "seconds", 100.0)
     with pytest.raises(ChildProcessError, match="asked for processes"):
         mf.simulate(NET, draws=4, seed=3, workers=mf.Workers())
