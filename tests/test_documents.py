@@ -147,7 +147,7 @@ def test_papers_go_by_name_and_year():
 def test_every_claim_stands_in_the_list_of_papers():
     rows = re.findall(r"^\| ([ALST]\d.*?) \|.*\| `([\w/]+\.py)` \|$", DOCUMENTS["docs/papers.md"], re.MULTILINE)
     listed = {name: file for names, file in rows for name in names.split(", ")}
-    home = ROOT / "meanfield" / "verification"
+    home = ROOT / "sims"
     files = {path.relative_to(home).as_posix(): path.read_text() for path in home.rglob("*.py")}
     stated = {name: file for file, text in files.items() for name in re.findall(r'^ +id="(\w+)"', text, re.MULTILINE)}
     assert listed == stated
