@@ -19,7 +19,7 @@ from meanfield.simulation.maps.weighted import own_update_operations
 from meanfield.simulation.measures.blocks import TrainedStreams, copied, tabled
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.sharpness import Sharpness
-from sims.common.blocks.base_values import block_net, hyperparameters
+from sims.common.blocks import block_net, hyperparameters
 
 STEPS, FACTORS, CURVATURE = "Steps of training", "Factorisations of an optimizer", "Curvature of a loss"
 

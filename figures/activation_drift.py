@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, legend_below, log_values, points, styled
 from meanfield.verification import COMMON_SWEEP, LABEL_SCALE, extrapolated
 
 RULES = {"fan_in": MEAN_FIELD, "he": LAW, "energy": FURTHER[0]}

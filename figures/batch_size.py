@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_under, log_values, points, styled
 
 # Cases of the first panel, in the order of their growth, and their colours.
 CASES = {

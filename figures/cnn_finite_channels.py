@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures._command import command
-from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_under, log_values, points, styled
 from meanfield.verification import PAPERS_EXPONENT, Series
 
 CORRECTION = "finite_channel_correction"

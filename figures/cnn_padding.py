@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures._command import command
-from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, legend_under, log_values, styled
 
 COLORS = (MEAN_FIELD, *FURTHER, MEASURED)
 # Shares of a site by which points of different layers stand aside, so that their errors do not hide each other.

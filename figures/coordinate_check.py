@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import LAW, by_size, log_values, styled
+from figures.style import LAW, by_size, legend_below, log_values, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 DIRECTIONS = ("width", "depth")

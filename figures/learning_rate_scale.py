@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, legend_under, log_values, styled
 from meanfield.common import fit_power_law
 from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, local_slopes, measured_slopes
 

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below, legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, legend_under, log_values, styled
 from meanfield.verification import tuned_rates
 
 # A panel for each kind of net: those whose names begin so.

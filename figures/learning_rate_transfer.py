@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, styled
 
 # Colour and line of every rule; those that rest on 2 / lambda_max share a colour, and so do the controls.
 LOOKS = {

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import log_values, styled
+from figures.style import legend_below, log_values, styled
 
 TITLES = {"sqrt": "branches times $(2L)^{-1/2}$", "linear": "branches times $1/(2L)$"}
 # Losses above so many times the least are beyond the panel: training was unstable.

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import MEAN_FIELD, by_size, correlations, log_values, styled
+from figures.style import MEAN_FIELD, by_size, correlations, legend_below, log_values, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one block"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = (2L)$^{-1/2}$", "linear": "eps = 1/(2L)"}

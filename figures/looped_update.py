@@ -5,8 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, log_values, points, styled
 
 COLORS = {"isotropic": MEASURED, "aligned": FURTHER[0], "gradient": FURTHER[1]}
 

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from figures._command import command
-from figures.legends import legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, legend_under, log_values, points, styled
 from meanfield.verification import is_converged
 
 # Name, letter, colour of the measured points, colour of the exact line.

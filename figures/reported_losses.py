@@ -5,8 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, by_size, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, by_size, legend_below, styled
 
 RULES = {
     "standard": ("standard parameterization", LAW, "s"),

@@ -5,8 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, log_values, points, styled
 
 NAME = "label_learning_rate_scale"
 COLORS = {"init": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0], "none": FURTHER[1]}

@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below, legend_under
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, legend_under, log_values, styled
 
 MARKERS = "osv^D<>P*"
 COLORS = (MEASURED, MEAN_FIELD, *FURTHER)

@@ -5,8 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import styled
+from figures.style import legend_below, styled
 
 # Printed powers are halves and wholes: so far from one of them no other is nearer.
 NEAREST = 0.25

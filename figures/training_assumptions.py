@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, MEAN_FIELD, MEASURED, by_size, styled
+from figures.style import FURTHER, MEAN_FIELD, MEASURED, by_size, legend_below, styled
 
 PANELS = {
     "weight_travel_ratio": "G.1: $|W_t| / (|W_0| + |W_t - W_0|)$",

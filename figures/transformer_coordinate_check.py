@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import LAW, by_size, log_values, styled
+from figures.style import LAW, by_size, legend_below, log_values, styled
 
 COLORS = {"standard": "C3", "one": "C1", "many": "C0"}
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}

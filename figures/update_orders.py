@@ -4,8 +4,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.legends import legend_below
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, log_values, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, log_values, styled
 
 COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
 TITLES = {"many": "k $\\geq$ 2 table", "one": "k = 1 table"}

@@ -32,13 +32,13 @@ from meanfield.verification import (
     tuned_rates,
 )
 from sims.common.command import Option, Preset, counted, ladder_of
-from sims.common.data.labelled import CHARACTERS, TEXT
-from sims.common.data.training_data import training_data
 from sims.common.datasets import Axes, Variable, attributes, over
+from sims.common.images import CHARACTERS, TEXT
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
+from sims.common.training_data import training_data
 
 NAME = "looped_rates"
 

@@ -204,7 +204,7 @@ def share_at_top(measured: xr.Dataset) -> tuple[float, float]:
     return output / label, output / label * float(np.sqrt(max(relative, 0.0)))
 
 
-# What is claimed, and what decides it; the claims rest on runs of convolutional nets too (`sims.claims.across`).
+# What is claimed, and what decides it; the claims rest on runs of convolutional nets too (`sims.claims.catalogue`).
 
 # A tenth of an exponent, whose rivals are half a unit or more apart.
 TOLERANCE = 0.1

@@ -128,7 +128,7 @@ def measure(
     return xr.merge(parts, combine_attrs="override").assign_attrs(fixed_layers=fixed, draws_given=fewer)
 
 
-# What is claimed, and what decides it; claims on convolutional nets besides stand in `sims.claims.across`.
+# What is claimed, and what decides it; claims on convolutional nets besides stand in `sims.claims.catalogue`.
 
 # On all pairs of directions and all layers.
 JUDGES = Judges("Zhang et al. 2026", effective=effective_overlap_draws)

@@ -36,22 +36,26 @@ from meanfield.verification import (
     ladder_values,
     mean_over_draws,
 )
-from sims.common.blocks.base_values import PLAIN_RATES, RATES, block_net, hyperparameters
-from sims.common.blocks.ladders import (
+from sims.common.blocks import (
     ACTIVATION,
     BLOCK_OPTIONS,
     DEFAULT,
     DIRECTIONS,
     NETS,
     PAPER,
+    PLAIN_RATES,
+    RATES,
     SMOKE,
     batch_options,
+    block_net,
+    gaussian_norm,
+    hyperparameters,
+    limit_norm,
     measure_ladders,
     planned_ladders,
     require_rate,
     worded,
 )
-from sims.common.blocks.norms import gaussian_norm, limit_norm
 from sims.common.command import Option, Preset, counted
 from sims.common.datasets import Variable
 from sims.common.report import Report, answer

@@ -39,21 +39,24 @@ from meanfield.verification import (
     ladder_slope,
     ladder_values,
 )
-from sims.common.blocks.base_values import Values, block_net, hyperparameters
-from sims.common.blocks.ladders import (
+from sims.common.blocks import (
     ACTIVATION,
     BLOCK_OPTIONS,
     DIRECTIONS,
     NETS,
     SMOKE,
+    Values,
     batch_options,
+    block_net,
+    gaussian_norm,
+    hyperparameters,
+    limit_norm,
     measure_ladders,
     planned_ladders,
     require_rate,
     rungs,
     worded,
 )
-from sims.common.blocks.norms import gaussian_norm, limit_norm
 from sims.common.command import Option, Preset
 from sims.common.datasets import Variable
 from sims.common.report import Report, answer

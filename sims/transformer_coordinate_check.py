@@ -36,36 +36,34 @@ from meanfield.verification import (
     against_conditions,
     of_rival,
 )
-from sims.common.blocks.base_values import (
+from sims.common.blocks import (
     BASE_SCALES,
     BASE_WIDTH,
-    SOAP_EPSILON_OPTION,
-    Values,
-    given_soap_epsilon,
-    hyperparameters,
-)
-from sims.common.blocks.ladders import (
     DIRECTIONS,
     LADDER_OPTIONS,
     PRECISION,
+    SOAP_EPSILON_OPTION,
     TABLES,
+    Values,
+    Watched,
     at_places,
     checked_ladders,
+    given_soap_epsilon,
+    hyperparameters,
     measure_ladders,
     rungs,
     trained_in,
     training_precision,
     worded,
 )
-from sims.common.blocks.watched import Watched
 from sims.common.command import Option, Preset, chosen_of
-from sims.common.data.labelled import CHARACTERS, TEXT
-from sims.common.data.training_data import training_data
 from sims.common.datasets import Variable
+from sims.common.images import CHARACTERS, TEXT
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, number, slope
+from sims.common.training_data import training_data
 
 NAME = "transformer_coordinate_check"
 

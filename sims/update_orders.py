@@ -31,15 +31,16 @@ from meanfield.verification import (
     mean_over_draws,
     of_rival,
 )
-from sims.common.blocks.base_values import PLAIN_RATES, hyperparameters
-from sims.common.blocks.ladders import (
+from sims.common.blocks import (
     BATCH,
     BLOCK_OPTIONS,
     DIRECTIONS,
     PAPER,
+    PLAIN_RATES,
     SMOKE,
     TABLES,
     batch_options,
+    hyperparameters,
     measure_ladders,
     planned_ladders,
     require_rate,

@@ -1,13 +1,11 @@
 """Every default of a public name, in a table: a default that changes without a word changes what users compute."""
 
 import inspect
-from types import SimpleNamespace
 
 import pytest
 
 import meanfield as mf
 from meanfield import optimizers
-from meanfield.execution.training import TrainingOptions
 
 # As the contracts of the library have them: names, and the defaults of their parameters in order.
 TABLE = """
@@ -53,11 +51,14 @@ predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; corr
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
-train: seeds=1; weights=None; workers=1; resume_in=None
+train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None; batch_size=None; optimizer='sgd';
+    loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; precision='float64'
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
 transfer_learning_rate: rule='auto'
-tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None
+tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None; steps=None;
+    epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08;
+    precision='float64'
 with_batch_normalisation: epsilon=1e-05
 AdamW: beta1=0.9; beta2=0.95
 Gradient: curvature=None
@@ -69,8 +70,6 @@ SGD: momentum=0.9
 SOAP: beta1=0.95; beta2=0.95; beta3=0.95
 SSO: momentum=0.9; tolerance=1e-09
 Shampoo: beta1=0.95; beta2=0.95
-TrainingOptions: steps=None; epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0;
-    epsilon=1e-08; precision='float64'
 Sophia: beta1=0.965; beta2=0.99; rho=0.05; sampled=False
 """
 
@@ -92,8 +91,7 @@ def _found(module):
             yield name, defaults
 
 
-OPTIONS = SimpleNamespace(TrainingOptions=TrainingOptions)  # of mf.train and mf.tuned_rate
-STATED, FOUND = _stated(), dict(_found(mf)) | dict(_found(optimizers)) | dict(_found(OPTIONS))
+STATED, FOUND = _stated(), dict(_found(mf)) | dict(_found(optimizers))
 
 
 def test_every_default_is_named():

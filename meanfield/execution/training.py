@@ -1,9 +1,10 @@
 """What users call to train nets side by side under many learning rates."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -22,7 +23,74 @@ from meanfield.simulation.training.trained import TrainedLosses, checked_rates, 
 # By name; "sgd" is plain gradient descent, of which the theory speaks.
 NAMED: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0)}
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How nets train: the options that `meanfield.train` and `meanfield.tuned_rate` share.
+
+    Attributes:
+        steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
+            whole mini-batches: the last samples, fewer than a batch, are left out.
+        batch_size: samples of a mini-batch; all of them if left out.
+        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
+            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
+            settings of its own, such as `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs;
+            `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
+        loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
+            samples and output sites.
+        weight_decay: lambda.
+        epsilon: of optimizers that divide by the size of gradients.
+        precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
+    """
+
+    steps: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    optimizer: str | Optimizer = "sgd"
+    loss: str = "cross_entropy"
+    weight_decay: float = 0.0
+    epsilon: float = 1e-8
+    precision: str = "float64"
+
+    @classmethod
+    def named(cls, options: Mapping[str, Any]) -> Self:
+        """Of options by name, or TypeError for a name that is none."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{name} is no option of training; choose among {', '.join(known)}")
+        return cls(**options)
+
+    @property
+    def method(self) -> Optimizer:
+        """The optimizer; ValueError for an unknown name."""
+        if not isinstance(self.optimizer, str):
+            return self.optimizer
+        require_choice("optimizer", self.optimizer, NAMED)
+        return NAMED[self.optimizer]
+
+    def steps_of(self, batches: int) -> int:
+        """Steps of training, for so many mini-batches in an epoch."""
+        if (self.steps is None) == (self.epochs is None):
+            raise ValueError(f"steps is {self.steps} and epochs is {self.epochs}; give one of them, how long to train")
+        if self.steps is not None:
+            return require_count("steps", self.steps, why="steps of training")
+        return batches * require_count("epochs", self.epochs, why="times that every sample is visited")
+
+
+def with_training_options(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, whose signature shows `TrainingOptions` by name where it takes ``**options``."""
+    own = inspect.signature(function)
+    first = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = list(inspect.signature(TrainingOptions).parameters.values())
+    function.__signature__ = own.replace(parameters=[*first, *named])  # type: ignore[attr-defined]
+    return function
+
+
+@with_training_options
 def train(
     net: Net,
     data: tuple[ArrayLike, ArrayLike],
@@ -73,51 +141,6 @@ def train(
     return simulate_all([run], workers=workers, store=store_in(resume_in))[0]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """How nets train: the options that `meanfield.train` and `meanfield.tuned_rate` share.
-
-    Attributes:
-        steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
-            whole mini-batches: the last samples, fewer than a batch, are left out.
-        batch_size: samples of a mini-batch; all of them if left out.
-        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
-            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
-            settings of its own, such as `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs;
-            `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
-        loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
-            samples and output sites.
-        weight_decay: lambda.
-        epsilon: of optimizers that divide by the size of gradients.
-        precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
-    """
-
-    steps: int | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-    optimizer: str | Optimizer = "sgd"
-    loss: str = "cross_entropy"
-    weight_decay: float = 0.0
-    epsilon: float = 1e-8
-    precision: str = "float64"
-
-    @property
-    def method(self) -> Optimizer:
-        """The optimizer; ValueError for an unknown name."""
-        if not isinstance(self.optimizer, str):
-            return self.optimizer
-        require_choice("optimizer", self.optimizer, NAMED)
-        return NAMED[self.optimizer]
-
-    def steps_of(self, batches: int) -> int:
-        """Steps of training, for so many mini-batches in an epoch."""
-        if (self.steps is None) == (self.epochs is None):
-            raise ValueError(f"steps is {self.steps} and epochs is {self.epochs}; give one of them, how long to train")
-        if self.steps is not None:
-            return require_count("steps", self.steps, why="steps of training")
-        return batches * require_count("epochs", self.epochs, why="times that every sample is visited")
-
-
 def training_run(
     net: Net,
     data: tuple[ArrayLike, ArrayLike],
@@ -128,7 +151,7 @@ def training_run(
     **options: Any,
 ) -> Run:
     """What `train` computes, for `simulate_all`; arguments and errors as there."""
-    how = TrainingOptions(**options)
+    how = TrainingOptions.named(options)
     require_net(net, units=True)
     inputs, targets = checked_pair(data)
     optimizer, samples = how.method, len(inputs)

@@ -18,7 +18,7 @@ from meanfield.common.estimates import summarise
 from meanfield.common.validation import Array, require_choice, require_count, require_instances, require_positive
 from meanfield.execution.chunks import PieceStore
 from meanfield.execution.run import Run, simulate_all, store_in
-from meanfield.execution.training import TrainingOptions, training_run
+from meanfield.execution.training import TrainingOptions, training_run, with_training_options
 from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
 from meanfield.optimizers.elementwise import SGD
@@ -92,7 +92,7 @@ class Tuning:
     @property
     def options(self) -> TrainingOptions:
         """How nets train."""
-        return TrainingOptions(**self.training)
+        return TrainingOptions.named(self.training)
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -174,6 +174,7 @@ RESOLUTION = (
 )
 
 
+@with_training_options
 def tuned_rate(
     net: Net,
     data: tuple[ArrayLike, ArrayLike],

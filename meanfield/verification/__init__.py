@@ -13,16 +13,6 @@ from meanfield.verification.claims import (
     on_examples,
 )
 from meanfield.verification.comparison import ROUNDING, rounding_of, score
-from meanfield.verification.convergence import (
-    LABEL_SPREAD,
-    OVERLAP_SPREAD,
-    PRECISION,
-    draws_needed,
-    exact_spread,
-    is_converged,
-    is_planned,
-)
-from meanfield.verification.growth import NO_LAW, deeper_half, exponent_of, first_deep_layer, growth_exponent
 from meanfield.verification.judges import (
     Contest,
     Judge,
@@ -65,13 +55,25 @@ from meanfield.verification.published import (
     printed_residual_exponents,
 )
 from meanfield.verification.series import (
+    LABEL_SPREAD,
+    NO_LAW,
     OFF,
+    OVERLAP_SPREAD,
+    PRECISION,
     LadderRow,
     LadderSlope,
     Series,
     against_conditions,
+    deeper_half,
+    draws_needed,
     effective_draws,
+    exact_spread,
+    exponent_of,
     exponents_of,
+    first_deep_layer,
+    growth_exponent,
+    is_converged,
+    is_planned,
     labelled,
     ladder_slope,
     ladder_values,

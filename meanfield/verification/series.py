@@ -1,7 +1,7 @@
 """Drawn means as series: value, error and share of one draw together; their log-log slopes over a ladder of sizes.
 
-A slope is that of drawn means, with the errors of independent draws; of a theory at the same weights; or draw by draw,
-with what finite sizes leave of its limit fitted and not assumed.
+A slope is that of drawn means, with the errors of independent draws; of a theory at the same weights; or draw by
+draw, with what finite sizes leave of its limit fitted and not assumed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from meanfield.common.estimates import PowerLaw, fit_power_law
+from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
 from meanfield.common.validation import Array, takes
-from meanfield.verification.verdicts import Deviation
+from meanfield.verification.verdicts import CONVERGED_SHARE, Deviation
 
 # Below this size corrections of order 1/x^2 are a hundredth or more.
 COARSE = 10
@@ -277,3 +277,61 @@ def _slopes(rows: Array, logs: Array) -> Array:
 
 def _summary(slopes: Array) -> tuple[float, float]:
     return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
+
+
+# No law: of means that few draws have left below 0.
+NO_LAW = PowerLaw(np.nan, np.nan, np.nan)
+
+
+def growth_exponent(dataset: xr.Dataset, name: str) -> PowerLaw:
+    """Log-log slope over the deeper half of the layers, with correlated errors; NaN where a mean is not positive."""
+    deep = deeper_half(dataset.sizes["layer"])
+    layer, mean = dataset["layer"].values[deep], dataset[name].values[deep]
+    return log_slope(layer, mean, dataset[f"{name}_covariance"].values[deep, deep]) if np.all(mean > 0) else NO_LAW
+
+
+def exponent_of(growth: Array) -> float:
+    """The same slope of a law or prediction over layers 1 .. L."""
+    deep = deeper_half(len(growth))
+    return float(np.polyfit(np.log(np.arange(1, len(growth) + 1)[deep]), np.log(growth[deep]), 1)[0])
+
+
+def first_deep_layer(depth: int) -> int:
+    """First layer of the deeper half."""
+    return max(depth // 2, 1)
+
+
+def deeper_half(depth: int) -> slice:
+    """The places of its layers."""
+    return slice(first_deep_layer(depth) - 1, depth)
+
+
+OVERLAP_SPREAD = "overlap_energy_relative_spread"
+LABEL_SPREAD = "label_term_relative_spread"
+
+# A mean whose standard error is a larger part of it than this counts as not converged.
+PRECISION = 0.1
+
+
+def draws_needed(spread: ArrayLike, precision: float = PRECISION) -> NDArray[np.float64]:
+    """Draws after which a mean has the relative standard error ``precision``: (spread / precision)^2."""
+    return np.ceil((np.asarray(spread, dtype=float) / precision) ** 2)
+
+
+@takes(xr.Dataset, str)
+def is_converged(measured: xr.Dataset, name: str) -> xr.DataArray:
+    """Layers that are planned for, and where neither the error nor the largest draw is much of the mean of NAME."""
+    precise = measured[f"{name}_stderr"] <= PRECISION * measured[name]
+    return is_planned(measured, name) & precise & (measured[f"{name}_largest_share"] <= CONVERGED_SHARE)
+
+
+@takes(xr.Dataset, str)
+def is_planned(measured: xr.Dataset, name: str) -> xr.DataArray:
+    """Layers of which the run has draws enough for NAME; decided by theory, never by the draws."""
+    spread = exact_spread(measured, name)
+    return spread.copy(data=draws_needed(spread) <= measured.attrs["draws"])
+
+
+def exact_spread(measured: xr.Dataset, name: str) -> xr.DataArray:
+    """The exact relative spread that stands for NAME's, by layer."""
+    return measured[OVERLAP_SPREAD if name == "overlap_energy" else LABEL_SPREAD]

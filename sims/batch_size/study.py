@@ -1,4 +1,5 @@
-"""How the one-step change depends on the batch: update energy S and learning-rate scale eta*(B) against batch size B.
+"""How the one-step change depends on the batch: update energy S and learning-rate scale eta*(B) against batch size
+B.
 
 Zhang et al. 2026 multiply eta* by 1 + O(1/B) (proposition 3.3, from lemma 4). The lemma is an identity: here all
 batches out of a small population are enumerated, with a gradient step each, and larger ones are sampled. What it says
@@ -8,6 +9,7 @@ stands the mean field, a quadratic form of the tangent kernel in the labels' cov
 """
 
 import argparse
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -15,17 +17,80 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import require_counts
-from meanfield.simulation import Energies
-from sims.batch_size import theory
-from sims.batch_size.cases import LARGEST_IMAGES, Case, cases
+from meanfield.nets import MLP, Batch, ConvNet, Sequential
+from meanfield.simulation import Energies, all_batches, drawn_population, random_batches
+from meanfield.theory import correlated_term, finite_width_allowance, label_covariance
 from sims.batch_size.claims import CLAIMS, NAME
-from sims.batch_size.minibatches import DRAWN_BATCHES, identity
 from sims.batch_size.report import REPORT
 from sims.common.command import Option, Preset, chosen_arrays, ladder_of
-from sims.common.data.images import images_from_file, photo_crops
-from sims.common.datasets import Axes, Variable, attributes, layer_means, over, seeded_run
+from sims.common.datasets import Axes, Variable, attributes, labels_in_mean_field, layer_means, over, seeded_run
+from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 from sims.common.study import Study
+
+# Grid of the convolutional nets on white noise.
+NOISE_GRID = (8,)
+# The largest batches that nets with sites take; each sample has a grid of them.
+LARGEST_NOISE, LARGEST_IMAGES = 16, 8
+# Correlations of inputs and labels of fully-connected nets.
+CORRELATIONS = (0.0, 0.5)
+LABELS: dict[str, dict[str, Any]] = {"mean 0": {}, "mean 1": {"label_mean": 1.0}, "teacher": {"labels": "teacher"}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One net over batches of up to ``largest`` samples: fresh ones of a law, or the first of the ``images``."""
+
+    name: str
+    net: Sequential
+    batch: Batch
+    largest: int
+    images: Any = None
+
+    def at(self, samples: int) -> Sequential:
+        return replace(self.net, inputs=samples)  # type: ignore[type-var]
+
+    def inputs(self, samples: int) -> Any:
+        return None if self.images is None else self.images[:samples]
+
+    def describe(self) -> dict[str, Any]:
+        """The fields, for the key of a run."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def cases(options: argparse.Namespace, largest: int, images: Any) -> list[Case]:
+    """All cases of a run: nets of one site, on a ring, and on images."""
+    relu = MLP(width=options.width, depth=options.depth, outputs=options.outputs)
+    dense = [
+        (f"MLP, rho {rho:g}, labels {words}", relu, Batch(input_correlation=rho, **LABELS[words]))
+        for rho, words in product(CORRELATIONS, LABELS)
+    ]
+    dense += [
+        ("MLP, rho 0.9, labels mean 0", relu, Batch(input_correlation=0.9)),
+        ("MLP, rho 0, labels mean 0, muP head", replace(relu, head="mup"), Batch()),
+        ("linear MLP, rho 0, labels mean 0", replace(relu, activation="linear"), Batch()),
+    ]
+    return [Case(name, net, batch, largest) for name, net, batch in dense] + _convolutional(options, images)
+
+
+def _convolutional(options: argparse.Namespace, images: Any) -> list[Case]:
+    shared: dict[str, Any] = {"depth": options.depth, "outputs": options.outputs, "channels": options.channels}
+    shared["readout"] = "convolution"
+    ring = ConvNet(grid=NOISE_GRID, **shared)
+    noise = [(0.0, "mean 0"), (0.5, "mean 1"), (0.5, "teacher")]
+    on_noise = [
+        Case(
+            f"ConvNet, rho {rho:g}, labels {words}", ring, Batch(input_correlation=rho, **LABELS[words]), LARGEST_NOISE
+        )
+        for rho, words in noise
+    ]
+    plane = ConvNet(grid=options.image_grid, kernel=(3, 3), input_channels=images.shape[1], **shared)
+    kind, most = "photo" if options.images == "photo" else "images", min(LARGEST_IMAGES, len(images))
+    return on_noise + [
+        Case(f"ConvNet, {kind}, labels {words}", plane, Batch(**LABELS[words]), most, images)
+        for words in ("mean 0", "teacher")
+    ]
+
 
 GROUP = "network and batch"
 OPTIONS = (
@@ -119,15 +184,147 @@ def measure(options: argparse.Namespace, results: Results, cases: list[Case], ba
     ]
     measured = zip(places, results.draw(runs), strict=True)
     rows = {
-        (case.name, count): layer_means(terms, *TERMS) | theory.predicted_means(case, count)
+        (case.name, count): layer_means(terms, *TERMS) | predicted_means(case, count)
         for (case, count), terms in measured
     }
     axes: Axes = {"case": [case.name for case in cases], "batch": batches}
     missing = dict.fromkeys(next(iter(rows.values())), np.nan)
     drawn = over(axes, [rows.get(place, missing) for place in product(*axes.values())])
-    dataset = xr.merge([drawn, theory.floors(cases), identity(options.seed), theory.depth_slopes()])
+    dataset = xr.merge([drawn, floors(cases), identity(options.seed), depth_slopes()])
     own = attributes(options, "depth", "width", "channels", "outputs", "images")
     return dataset.assign_attrs(own, sampled_batches=DRAWN_BATCHES)
+
+
+# Populations out of which batches are enumerated and sampled, sizes of those, and how many are sampled.
+ENUMERATED, SAMPLED = 4, 64
+SIZES, DRAWN_BATCHES = (1, 4, 16, 64), 256
+DRAWINGS = {"with replacement": True, "without": False}
+
+
+def identity(seed: int) -> xr.Dataset:
+    """Zhang et al. 2026, eq. 25: gaps of enumerated batches with and without its 1/B, and energies of sampled ones."""
+    return xr.merge([enumerated(seed), sampled(seed)])
+
+
+def enumerated(seed: int) -> xr.Dataset:
+    """Largest gap over pairs of units, relative to the largest second moment, by drawing and batch size."""
+    population = drawn_population(MLP(depth=3, width=8, outputs=2), ENUMERATED, seed)
+    axes: Axes = {"drawing": list(DRAWINGS), "enumerated_batch": list(range(1, ENUMERATED + 1))}
+    rows = []
+    for drawing, size in product(*axes.values()):
+        replacement = DRAWINGS[drawing]
+        moment = population.second_moment(all_batches(ENUMERATED, size, replacement=replacement))
+        square, correction = population.identity(size, replacement=replacement)
+        gaps = {"enumerated_gap": moment - square - correction, "uncorrected_gap": moment - square}
+        rows.append({name: np.abs(gap).max() / np.abs(moment).max() for name, gap in gaps.items()})
+    return over(axes, rows)
+
+
+def sampled(seed: int) -> xr.Dataset:
+    """Mean square change of the top layer over sampled batches, beside the identity and its limit."""
+    population = drawn_population(MLP(depth=4, width=64, outputs=2), SAMPLED, seed)
+    rows = []
+    for size in SIZES:
+        batches = random_batches(SAMPLED, size, DRAWN_BATCHES, seed)
+        energy = np.array([np.square(population.change(batch)).mean() for batch in batches])
+        square, correction = (np.trace(part) / len(part) for part in population.identity(size))
+        drawn = {"": energy.mean(), "_stderr": energy.std(ddof=1) / np.sqrt(DRAWN_BATCHES)}
+        expected = {"_identity": square + correction, "_limit": square}
+        rows.append({f"sampled_energy{end}": number for end, number in (drawn | expected).items()})
+    return over({"sampled_batch": list(SIZES)}, rows)
+
+
+# A batch from which theory reads what is left as B grows.
+ENDLESS = 10**6
+# Depths between which theory takes slopes, batches at which it does, and a width at which it is all there is.
+DEPTHS, DEPTH_BATCHES, WIDE = (150, 300), (1, 64, ENDLESS), 10**6
+
+
+def predicted_means(case: Case, samples: int) -> dict[str, float]:
+    """Means over layers that theory gives: label term, output term, both allowances, and labels all alike."""
+    net, inputs, rho = case.at(samples), case.inputs(samples), case.batch.input_correlation
+    limit = labels_in_mean_field(net, inputs=inputs, batch=case.batch)
+    label = limit["label_term"].values
+    copies = np.ones((samples, samples, 1)) if net.padding != "circular" or inputs is not None else np.ones((2, 2, 1))
+    alike = correlated_term(net, inputs, rho, copies)
+    granted = _granted(net, inputs, rho, label)
+    if case.batch.labels == "teacher" and inputs is None:
+        granted += _taught_excess(net, rho)
+    return {
+        "label_term_mean_field": float(label.mean()),
+        "label_term_allowance": float(granted.mean()),
+        "label_term_alike": float(alike.mean()),
+        "output_term_mean_field": float(limit["output_term"].mean()) if "output_term" in limit else np.nan,
+    }
+
+
+def _granted(net: Sequential, inputs: Any, rho: float, label: Any) -> Any:
+    """Deviation from the mean field granted to the label term, by layer.
+
+    With several sites that of `finite_width_allowance`. With one, that of a single sample, and what squared kernels
+    between samples gain at finite width: the correlation of two samples takes a random step of variance
+    (1 - rho^2)^2 / C at every layer, the input's included, so that sums of correlations over l layers have second
+    moment sum_{h, h' <= l} min(h, h') / C, over l^2 if they are to be relative to a sample's kernel with itself.
+    """
+    if net.sites > 1:
+        return finite_width_allowance(net, inputs, rho) * label
+    layers = np.arange(1, net.depth + 1)
+    walked = (layers + 1) * (2 * layers + 1) / (6 * layers) * (1 - rho**2) ** 2 / net.channels_by_layer[-1]
+    from_others = (net.inputs - 1) / net.inputs**2 * walked * _alone(net)
+    return finite_width_allowance(replace(net, inputs=1)) * label + from_others  # type: ignore[type-var]
+
+
+def _taught_excess(net: Sequential, rho: float) -> Any:
+    """Bound on what labels and kernel share by the fluctuation of one Gram matrix, x_r . x_j / C_0 of variance 1 / C_0.
+
+    Among the terms of the label term 2 (B - 1) are Sigma_rj K_rr K_rj, and K_rj rises by K_rr at most with Sigma_rj.
+    """
+    return 2 * (net.inputs - 1) / net.inputs**2 * (1 + rho) / net.channels_by_layer[0] * _alone(net)
+
+
+def _alone(net: Sequential) -> Any:
+    """Label term of one sample with plain labels, by layer."""
+    return labels_in_mean_field(replace(net, inputs=1))["label_term"].values  # type: ignore[type-var]
+
+
+def floors(cases: list[Case]) -> xr.Dataset:
+    """Label and output term that are left as B grows, where samples are drawn; and f, the weight of another sample.
+
+    f = G_d / G_s, the squared kernel between two samples over that of one with itself, from labels of mean 0.
+    """
+    return over({"case": [case.name for case in cases]}, [_floor(case) for case in cases])
+
+
+def _floor(case: Case) -> dict[str, float]:
+    if case.images is not None:
+        return dict.fromkeys(("label_floor", "output_floor", "other_sample"), np.nan)
+    plain = Batch(input_correlation=case.batch.input_correlation)
+
+    def at(samples: int, batch: Batch) -> xr.Dataset:
+        return labels_in_mean_field(case.at(samples), batch=batch)
+
+    left, own = (at(ENDLESS, batch) for batch in (case.batch, plain))
+    of_pair, alone = (at(samples, plain)["label_term"].mean() for samples in (2, 1))
+    return {
+        "label_floor": max(0.0, float((left["label_term"] - own["label_term"]).mean())),
+        "output_floor": float(left["output_term"].mean()) if "output_term" in left else np.nan,
+        "other_sample": 4 * float(of_pair / alone) - 1,
+    }
+
+
+def depth_slopes() -> xr.Dataset:
+    """Slope of the label term's eta* in depth, by the mean of the labels and the batch size."""
+    axes: Axes = {"label_mean": [0.0, 1.0], "theory_batch": list(DEPTH_BATCHES)}
+    slopes = []
+    for mean, samples in product(*axes.values()):
+        terms = [_label_term(MLP(depth=depth, width=WIDE, inputs=int(samples)), mean) for depth in DEPTHS]
+        slopes.append({"depth_slope": -0.5 * np.log(terms[1] / terms[0]) / np.log(DEPTHS[1] / DEPTHS[0])})
+    return over(axes, slopes).assign_attrs(slope_depths=list(DEPTHS))
+
+
+def _label_term(net: MLP, label_mean: float) -> float:
+    """Mean over layers of the label term alone, independent inputs."""
+    return float(correlated_term(net, None, 0.0, label_covariance(net, None, Batch(label_mean=label_mean))).mean())
 
 
 STUDY = Study(

@@ -1,9 +1,195 @@
-"""Every claim that a study decides, by its id: an index over the studies, which hold claims and judges."""
+"""Every claim that a study decides, by its id: claims that rest on runs of several studies, and an index over the
+others, which stand in their studies beside their judges.
+"""
 
-from meanfield.verification import Claim
-from sims import NAMES, simulation
-from sims.claims import across
+from meanfield.verification import Check, Claim, Kind, checks, of_rival
+from sims import (
+    NAMES,
+    coordinate_check,
+    mlp_depth,
+    overlap_recursion,
+    simulation,
+    spectral_condition,
+    table_cells,
+    update_orders,
+)
+from sims import cnn_finite_channels as finite_channels
+from sims.cnn_overlap import claims as cnn_overlap
 from sims.common.study import Study
+from sims.learning_rate_scale import claims as scales
+from sims.learning_rate_search import claims as learning_rate_search
+from sims.transformer_depth import claims as transformer_depth
+
+OF_SEVERAL_STUDIES = (
+    Claim(
+        id="A1",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, lemma 1, eq. 14",
+        statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters of layers up to l",
+        printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
+        'z^(l)] = T_l(mu_1, mu_2)" (lemma 1, eq. 14)',
+        hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l. "
+        "Zhang et al. 2025 have it at infinite width alone, where the step found here vanishes",
+        checks=(
+            *checks(
+                overlap_recursion.NAME, of_rival(overlap_recursion.judge_mean), overlap_recursion.judge_conditional_mean
+            ),
+            *checks(finite_channels.NAME, finite_channels.judge_conditional_mean),
+        ),
+        replaced_by="E T is conserved for directions of one layer, and steps from 0 to 1/(2 pi q n) for those of two; "
+        "given z^(l) it is the gated overlap over q that is conserved",
+        premise="the proof averages over gates that z^(l) leaves free, l < h - 1 (its step 2), and counts layer h = l "
+        "+ 1, whose gates z^(l) fixes, among them (step 3)",
+    ),
+    Claim(
+        id="A4",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, eq. 21",
+        statement="A_l = O(l^2), negligible beside B_l",
+        printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
+        "B.3)",
+        hypotheses="homogeneous layers, finite moments, outputs weakly correlated with the overlaps below",
+        checks=(
+            *checks(mlp_depth.NAME, mlp_depth.judge_output_term_growth, mlp_depth.judge_negligible_output_term),
+            *checks(cnn_overlap.NAME, cnn_overlap.judge_output_term),
+        ),
+        replaced_by="A_l = B_l (1 + O(M L / n)): l^3 with few outputs, a factor L above B_l with as many as the width, "
+        "where eta* ~ L^-2; a head of variance 1/n^2 alone suppresses it",
+        premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
+    ),
+    Claim(
+        id="A5a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
+        statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
+        "grid (judged: the label term, which decides where outputs are few)",
+        printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
+        "3.3)",
+        hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
+        checks=(
+            *checks("learning_rate_scale", scales.judge_asymptote),
+            *checks(finite_channels.NAME, finite_channels.judge_one_exponent),
+        ),
+    ),
+    Claim(
+        id="A5b",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, footnote 1 and section 5: used as a transfer rule",
+        statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30 (judged: one-step eta*, whose slope is "
+        "granted 0.03)",
+        printed='"calibrate the learning rate at a reference effective depth L_0 and rescale it to a new effective '
+        'depth by eta(L) = eta(L_0) (L / L_0)^(-3/2)" (section 5)',
+        hypotheses="those of A5a, with depth taken for large; 3 .. 30 is assumed for the experiments, whose depths are "
+        "printed for table 5, 6 .. 20 blocks, whose scaled rates take depths of 7 .. 21, and for table 6, 6 .. 18. The "
+        "0.03 is our reading: the paper calls the rule first-order, and variations 'typically within 20 %'; over 3 .. "
+        "30 the rule misses by a factor 1.28",
+        checks=(
+            *checks("learning_rate_scale", scales.judge_power_law_in_use),
+            *checks(finite_channels.NAME, of_rival(finite_channels.judge_slopes)),
+        ),
+        replaced_by="the finite-depth law sqrt(24 / ((L+1)(L^2+L+1))) of one site, of slope -1.39 over 3 .. 30; other "
+        "stencils and grids have slopes within 0.01 of it in mean field, and prefactors that fall as 1/taps",
+        premise="the limit of many layers is taken at depths of ten",
+    ),
+    Claim(
+        id="A6",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 3.3; Zhang et al. 2025, theorem 2",
+        statement="finite channels correct by O(1/C), uniformly in depth",
+        printed='"Lemma 5 yields the max_l 1/C_l correction from finite-channel averaging" (proof of proposition 3.3)',
+        hypotheses="one constant C_0 bounds a channel's second moment at all depths (eq. 26)",
+        checks=(
+            *checks(mlp_depth.NAME, mlp_depth.judge_uniform_correction),
+            *checks(
+                finite_channels.NAME,
+                finite_channels.judge_uniform_in_depth,
+                of_rival(finite_channels.judge_function_of_ratio),
+            ),
+        ),
+        replaced_by="a function of L / C alone: 0.39 at 1/8, 28 at 1",
+        premise="corrections of order 1/C are made in every layer, and add up",
+    ),
+    Claim(
+        id="A11a",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, lemma 5, eq. 27",
+        statement="given the layers below, Var(T_h) falls as C_0 / C_h with the channels of layer h",
+        printed='"Var(T_h | F_(h-1)) = (1/C_h) Var(X_1 | F_(h-1)) <= (1/C_h) E[X_1^2 | F_(h-1)] <= C_0/C_h" (lemma '
+        "5, proof)",
+        hypotheses="weights of layer h independent over channels and of mean 0; directions outside layer h",
+        checks=(
+            *checks(overlap_recursion.NAME, overlap_recursion.judge_added_variance),
+            *checks(finite_channels.NAME, finite_channels.judge_added_variance),
+        ),
+        identity=True,
+    ),
+    Claim(
+        id="A20c",
+        kind=Kind.AS_STATED,
+        source="Zhang et al. 2026, section 4.5",
+        statement="normalisation placement has minimal effect on the exponent of eta* over depths that are trained: "
+        "slopes differ by less than a tenth (judged: tuned rates of our own nets over 2 .. 16 units, and drawn eta* at "
+        "initialisation over 4 .. 32)",
+        printed='"In ViTs, Pre-LN and Post-LN yield similar exponents (-1.131 vs -1.178, 4.0% difference), '
+        'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
+        hypotheses="the paper tunes ViTs, whose slopes are -1.131 and -1.178; a tenth is our reading of 'minimal'",
+        checks=(
+            *checks(learning_rate_search.NAME, learning_rate_search.judge_placement),
+            *checks(transformer_depth.NAME, transformer_depth.judge_placement),
+        ),
+    ),
+    Claim(
+        id="S3a",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, condition B.2",
+        statement="k = 3 obeys the rule of k = 2: weights, updates and their products after one step, and, as at k = "
+        "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        printed='"extending residual blocks from two layers to a general fixed depth k >= 2 does not change the '
+        'algorithmic realization of the muP principle" (appendix B.2.2)',
+        hypotheses=f"linear nets; products of all nine optimizers, {spectral_condition.RUN}; orders "
+        f"{update_orders.NETS}",
+        checks=(
+            *spectral_condition.conditions((*spectral_condition.PRODUCTS, "C2.3"), "--block-depth", "3", times=10),
+            *update_orders.all_orders(2, 3),
+        ),
+    ),
+    Claim(
+        id="S5c",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, takeaway 1",
+        statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1; at k = 2 second-order terms of Muon "
+        "keep their size over ten steps under 1/L and not under 1/sqrt(L) (at the first step they fall under either: "
+        "S9)",
+        printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
+        'requires the stricter CompleteP-style scaling" (takeaway 1)',
+        hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {coordinate_check.SIZES} (Lion and SOAP: 4 .. "
+        "64; SOAP with an epsilon of 0.002, S5a). Second "
+        "order: Muon without momentum, k = 2, ten steps on two samples and one output, 4 .. 32 blocks; under "
+        "1/sqrt(L) it falls as about L^(-0.8), faster than the L^(-1/2) of norms, as the first step's overlaps (S9) "
+        "still show",
+        checks=(
+            *coordinate_check.OF_ONE_LAYER,
+            Check(update_orders.NAME, update_orders.judge_second_order, ("--optimizers", update_orders.SETTLED)),
+        ),
+    ),
+    Claim(
+        id="S5d",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, takeaway 2",
+        statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
+        "multiplier 1/L, keep nets flat in depth",
+        printed='"For the modern optimizers considered in this paper, except SGD, ... taking the corresponding '
+        'width-scaling muP implementation and adding the hidden residual multiplier" (section 4.3)',
+        hypotheses="epsilons are as tables 4 and 6 have them: hidden ones scale with the depth, too (S5f). Linear "
+        "blocks of k = 2 layers, eight optimizers, ten steps (SSO: five; SOAP with an epsilon of 0.002, S5a), "
+        f"{coordinate_check.SIZES}; SGD's cells as in S5e",
+        checks=(
+            *coordinate_check.OF_MANY_LAYERS,
+            Check(table_cells.NAME, table_cells.judge_rates_in_depth),
+        ),
+    ),
+)
+
 
 # What gathers claims is no study.
 _STUDIES = [study for name in NAMES if name != "claims" and isinstance(study := simulation(name), Study)]
@@ -16,5 +202,5 @@ def _place(claim: Claim) -> tuple[str, int, str]:
     return subject, int(number), behind.removeprefix(number)
 
 
-_ALL = [*across.CLAIMS, *(claim for study in _STUDIES for claim in study.claims)]
+_ALL = [*OF_SEVERAL_STUDIES, *(claim for study in _STUDIES for claim in study.claims)]
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in sorted(_ALL, key=_place)}

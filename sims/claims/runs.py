@@ -1,23 +1,27 @@
 """The runs that claims rest on, and the verdicts that follow from their datasets."""
 
+import contextlib
+import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
 
 import xarray as xr
+from tqdm import tqdm
 
-from meanfield.common import require_choice, require_writable
-from meanfield.execution import Workers
+from meanfield.common import TERMINATED, require_choice, require_writable, share_machine, terminable, when_terminated
+from meanfield.execution import Workers, interrupts_held, one_thread, pool
 from meanfield.verification import Claim, Finding, Power, Shares, Verdict, combined
 from sims import simulation
 from sims.claims.catalogue import CLAIMS
-from sims.claims.side_by_side import side_by_side
 from sims.common.command import worker_arguments
 
 
@@ -179,3 +183,49 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
 def _processor_seconds() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+Work = TypeVar("Work")
+Outcome = TypeVar("Outcome")
+
+
+def side_by_side(
+    work: Callable[[Work], Outcome], jobs: Sequence[Work], processes: int
+) -> Generator[tuple[int, Outcome, str]]:
+    """Yield (index, outcome, what was said on stderr) of every job as it is finished, so many at a time.
+
+    Whatever ends this early stops the other processes, which find their finished pieces when they are run again.
+
+    Raises:
+        SystemExit: with the status of the first job that refused or failed to finish, after printing what it said.
+        ChildProcessError: a process was killed.
+    """
+    with terminable(), pool(processes, _start, processes) as executor:
+        with interrupts_held():
+            indices = {executor.submit(_told, work, job): index for index, job in enumerate(jobs)}
+        for future in as_completed(indices):
+            outcome, status, said = future.result()
+            if status is not None:
+                print(said, end="", file=sys.stderr)
+                raise SystemExit(status)
+            yield indices.pop(future), outcome, said
+
+
+def _start(processes: int) -> None:
+    """One thread, a share of the memory, and progress bars by a lock that a stopped process does not leave behind."""
+    one_thread()
+    share_machine(processes)
+    tqdm.set_lock(RLock())
+
+
+def _told(work: Callable[[Work], Outcome], job: Work) -> tuple[Any, Any, str]:
+    """(outcome, None, stderr) of a job, or (None, status, stderr) where it leaves with a status."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), when_terminated(lambda: os._exit(TERMINATED)):
+            return work(job), None, said.getvalue()
+    except SystemExit as leaving:
+        return None, leaving.code, said.getvalue()
+    except Exception:
+        print(said.getvalue(), end="", file=sys.stderr)
+        raise

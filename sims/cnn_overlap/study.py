@@ -24,12 +24,11 @@ from meanfield.verification import (
     at_infinite_channels,
     has_channel_factor,
 )
-from sims.cnn_overlap.claims import CLAIMS, NAME
-from sims.cnn_overlap.exponents import LABEL_SCALE, SCALE, deep_exponents
+from sims.cnn_overlap.claims import CLAIMS, LABEL_SCALE, NAME, SCALE, deep_exponents
 from sims.cnn_overlap.report import text
 from sims.common.command import Option, Preset, chosen_arrays, counted
-from sims.common.data.images import images_from_file, photo_crops
 from sims.common.datasets import Variable, attributes, labels_in_mean_field, seeded_run, suffixed, words_of
+from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 from sims.common.study import Study
 

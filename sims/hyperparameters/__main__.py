@@ -14,7 +14,7 @@ from typing import Any
 
 from meanfield.common import require_choice, require_file, require_positive, write_text_whole
 from meanfield.parameterizations import MUON_VARIANTS, OPTIMIZER_NAMES, hyperparameters_of
-from sims.common.blocks.base_values import base_option, own_values
+from sims.common.blocks import base_option, own_values
 from sims.common.command import CommandParser, Service
 from sims.hyperparameters import report
 

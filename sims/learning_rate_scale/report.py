@@ -1,14 +1,22 @@
 """The printed report on learning-rate scales: by depth, fitted slopes beside measured ones, transfer, verdicts."""
 
+import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from math import isnan, nan
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common import fit_power_law
-from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, Finding, measured_slopes, span
-from sims.common.report import Report, answer
+import meanfield as mf
+from meanfield.common import fit_power_law, require_choice, require_count
+from meanfield.nets import ResidualConvNet, ResidualMLP, Transformer
+from meanfield.theory import learning_rate_exponent
+from meanfield.transfer import RIVALS, RULES, depth_over_width
+from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, Finding, measured_slopes, printed_exponents, span
+from sims.common.report import Report, answer, folded, report
 from sims.common.tables import exponents, fraction, from_log, measured, number, table
 from sims.learning_rate_scale.claims import (
     findings,
@@ -22,7 +30,7 @@ from sims.learning_rate_scale.claims import (
     slopes_of,
     swept_depths,
 )
-from sims.learning_rate_scale.depths import FACTORS, SHOWN, STARTS
+from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, served
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(slope.depths[-1] for slope in measured_slopes())
@@ -99,7 +107,7 @@ def _scale_table(
     columns = {name: (scale_of(dataset, name).values, slopes_of(dataset, name)) for name in named(dataset)}
     logs, exact_slopes = (dataset[name].to_series() for name in ("log_learning_rate_scale", "exact_slope"))
     lines = []
-    for depth in (depth for depth in SHOWN if depth <= _deepest(dataset)):
+    for depth in (depth for depth in SHOWN_DEPTHS if depth <= _deepest(dataset)):
         at = int(np.searchsorted(dataset["depth"].values, depth))
         cells = [f"{scale[at] / scale[0]:.4g} ({_slope(slopes[at])})" for scale, slopes in columns.values()]
         if exact:
@@ -181,3 +189,90 @@ REPORT = Report(
     findings=findings,
     words=WORDS,
 )
+
+
+# Fields of a spec that say what the net is, in the order of a sentence, and those that only some families have.
+SHOWN_FIELDS = ("width", "channels", "grid", "kernel", "padding", "activation", "head", "readout", "outputs", "inputs")
+OF_FAMILIES = (
+    "block_depth",
+    "stem",
+    "input_width",
+    "input_channels",
+    "scaling",
+    "alpha",
+    "tied",
+    "weight_variance",
+    "heads",
+    "tokens",
+    "ffn",
+    "norm",
+)
+
+
+def carried(options: argparse.Namespace) -> str:
+    """The report on the rate that the options ask for, with all that should be known of it."""
+    start = vars(options)["from"]
+    for name, depth in (("--from", start), ("--to", options.to)):
+        if depth is None:
+            raise ValueError(f"--transfer {options.transfer:g} is given without {name}, a depth; it needs both")
+        require_count(name, depth, why="a depth")
+    nets = served(options.width, options.outputs)
+    require_choice("--family", options.family, nets)
+    net = nets[options.family] if options.stem is None else _on_stem(nets[options.family], options)
+    rule = "auto" if options.rule is None else options.rule
+    return text(options.transfer, net, start, options.to, options.family, rule)
+
+
+def _on_stem(net: Any, options: argparse.Namespace) -> Any:
+    """The residual net with a plain layer below its blocks."""
+    require_count("--stem", options.stem, why="channels that a stem reads")
+    if not isinstance(net, ResidualMLP | ResidualConvNet):
+        raise ValueError(f"--stem {options.stem} is for residual nets, not for --family {options.family!r}; drop it")
+    return replace(net, stem=1, **{net.INPUT: options.stem})
+
+
+def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "auto") -> str:
+    """The report on one carried rate, the answer first."""
+    transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end), rule=rule)
+    parts = [_rule_table(rate, net, start, end, transfer)]
+    if transfer.interval is not None:
+        low, high = transfer.interval
+        parts.append(f"Four in five nets of depth {end} would take a rate between {low:.3g} and {high:.3g}.")
+    share = depth_over_width(replace(net, depth=end))
+    parts += [
+        f"Net: {_described(net)}; depth over width {share:.2g} at depth {end}.",
+        "\n".join(["Premises:", *(folded(sentence, "- ", 2) for sentence in transfer.premises)]),
+        *(f"WARNING: {sentence}" for sentence in transfer.warnings),
+    ]
+    question = f"Which learning rate at depth {end}, if {rate:g} was tuned at depth {start} ({family})?"
+    return report(
+        question, f"{transfer.rate:.4g}{_error(transfer)}, by rule {transfer.rule!r}: {transfer.reason}.", parts
+    )
+
+
+def _error(transfer: mf.Transfer) -> str:
+    return f" (+- {transfer.error:.0%}, from draws)" if transfer.error else ""
+
+
+def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> str:
+    """The rates of all rules, and of the exponents that papers print for this family."""
+    powers = not isinstance(net, Transformer)
+    law = learning_rate_exponent(net) if powers else nan
+    titles = {name: (RULES | RIVALS)[name].title for name in transfer.rates}
+    if "power_law" in titles:
+        titles["power_law"] += f" L^({fraction(law)})"
+    rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in transfer.rates.items()]
+    if isnan(law):
+        why = "an exponential of the depth" if powers else "no power of common depths"
+        rows.append(["power_law", f"none holds: eta* is {why}", "-"])
+    printed = {paper: exponent for paper, exponent in printed_exponents(net).items() if exponent != law}
+    for paper, exponent in printed.items():
+        rows.append(["", f"L^({fraction(exponent)}) ({paper})", f"{rate * (end / start) ** exponent:.4g}"])
+    return table(["rule", "eta* by", "learning rate"], rows)
+
+
+def _described(net: Any) -> str:
+    """The net in words of its spec; depth is the question's."""
+    spec = net.describe()
+    named = [f"{name} {spec[name]}" for name in (*SHOWN_FIELDS, *OF_FAMILIES) if spec.get(name) is not None]
+    return f"{spec['family']} of " + ", ".join(named)

@@ -24,10 +24,8 @@ from sims.common.datasets import Variable, over
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.learning_rate_scale.claims import CLAIMS
-from sims.learning_rate_scale.depths import SHOWN, depth_grid
-from sims.learning_rate_scale.families import shown
-from sims.learning_rate_scale.report import REPORT
-from sims.learning_rate_scale.transfer_report import carried
+from sims.learning_rate_scale.families import SHOWN_DEPTHS, depth_grid, shown
+from sims.learning_rate_scale.report import REPORT, carried
 
 # Those that ask for a rate to be carried.
 OF_TRANSFER = (
@@ -136,7 +134,7 @@ def _by_depth(dim: str, quantity: str, nets: Mapping[str, Any], depths: list[int
 
 def _exact_scale(mlp: MLP) -> xr.Dataset:
     """ln eta* of the whole update, exact, with its local slope, at every depth that the report shows or fits."""
-    wanted = {*SHOWN, *(depth for slope in measured_slopes() for depth in slope.depths), mlp.depth}
+    wanted = {*SHOWN_DEPTHS, *(depth for slope in measured_slopes() for depth in slope.depths), mlp.depth}
     depths_given = sorted(depth for depth in wanted if depth <= mlp.depth)
     around = {depth: _neighbours(depth, mlp.depth) for depth in depths_given}
     near = sorted({n for depths in around.values() for n in depths})

@@ -23,13 +23,12 @@ from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
+from sims.common import images
 from sims.common.command import Option, Preset, ladder_of
-from sims.common.data import labelled
-from sims.common.data.trained_families import trained_net
-from sims.common.data.training_data import shared_training_data
 from sims.common.datasets import Variable, attributes, over
 from sims.common.results import Results
 from sims.common.study import Study
+from sims.common.training_data import shared_training_data, trained_net
 from sims.learning_rate_search.claims import CLAIMS, NAME, PLAIN
 from sims.learning_rate_search.report import REPORT
 
@@ -233,5 +232,5 @@ STUDY = Study(
     report=REPORT,
     claims=CLAIMS,
     # The images of a run without --data.
-    require_installed=partial(labelled.require_installed, "digits"),
+    require_installed=partial(images.require_installed, "digits"),
 )

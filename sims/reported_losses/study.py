@@ -1,23 +1,25 @@
 """The losses of GPT-2 that Zheng et al. 2026 print (tables 15 - 40), and what they say of the paper's own claims.
 
-Nothing is trained. Of every table: the best base value at every size, by a parabola; how far it moves over the ladder,
-in octaves from end to end; what the base model's best value costs the largest net, and what it costs under one rule
-for the depth more than under the other; and the least losses, table beside table. The
-scatter of a loss comes from the base model, which several tables have trained alike. --tables prints whole tables.
+Nothing is trained. Of every table: the best base value at every size, by a parabola; how far it moves over the
+ladder, in octaves from end to end; what the base model's best value costs the largest net, and what it costs under
+one rule for the depth more than under the other; and the least losses, table beside table. The scatter of a loss
+comes from the base model, which several tables have trained alike. --tables prints whole tables.
 """
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from meanfield.common import require_choice
+from meanfield.common import Array, require_choice, stream
 from sims.common.command import Option, Preset
 from sims.common.datasets import Variable
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.reported_losses.claims import CLAIMS, NAME
-from sims.reported_losses.loss_tables import loss_tables, printed_tables
 from sims.reported_losses.report import REPORT
 
 
@@ -71,6 +73,130 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 def measure(options: argparse.Namespace, results: Results, tables: list[int]) -> xr.Dataset:
     """All tables, whichever are printed."""
     return loss_tables().assign_attrs(shown=" ".join(map(str, tables)))
+
+
+PRINTED = Path(__file__).with_name("loss_tables.json")
+BASE = {"width": 256, "depth": 4}
+
+LABELS = ("setting", "parameterization", "direction")
+
+# Repeats further than this above the least loss of the base model are of unstable or of hardly trained nets, whose
+# scatter is not that near the optimum.
+NEAR = 0.5
+# Repetitions of a table with noise of this scatter, from which the errors of optima come.
+NOISY_COPIES = 1000
+
+
+def printed_tables() -> list[dict[str, Any]]:
+    """The 26 tables: number, setting, parameterization, direction, sizes, log2_values, losses (None: not a number)."""
+    tables: list[dict[str, Any]] = json.loads(PRINTED.read_text())
+    return tables
+
+
+def loss_tables() -> xr.Dataset:
+    """All tables over ``table``, ``size`` (place in the ladder) and ``value`` (place in the grid), nan where none is.
+
+    Beside ``loss``: ``ladder`` and ``log2_value``, the sizes and the grid; ``scatter`` of a loss, from repeats, with
+    their degrees of freedom ``repeats``; ``optimum`` (log2) by size with its standard error, and ``bracketed``, false
+    where the least loss is at an end of the grid; ``least_loss``; ``carried_cost``, what the value that is best for the
+    base model costs a size above its own best; ``drift`` of the optimum, in octaves over the whole ladder, and its
+    standard error.
+    """
+    tables = printed_tables()
+    scatter = {table["setting"]: base_scatter(tables, table["setting"]) for table in tables}
+    rows = [_row(table, *scatter[table["setting"]]) for table in tables]
+    coords = {name: ("table", [str(table[name]) for table in tables]) for name in LABELS}
+    dims = {"loss": ("size", "value"), "log2_value": ("value",)}
+    dims |= dict.fromkeys(("ladder", "optimum", "optimum_stderr", "bracketed", "least_loss", "carried_cost"), ("size",))
+    variables = {name: (("table", *dims.get(name, ())), _stacked([row[name] for row in rows])) for name in rows[0]}
+    return xr.Dataset(variables, {"table": [table["number"] for table in tables], **coords})
+
+
+def _stacked(arrays: list[Any]) -> Array:
+    """Arrays of several shapes as one, filled up with nan."""
+    parts = [np.asarray(array, float) for array in arrays]
+    shape = np.max([part.shape for part in parts], axis=0).astype(int)
+    whole = np.full((len(parts), *shape), np.nan)
+    for place, part in enumerate(parts):
+        whole[place, ...][tuple(slice(length) for length in part.shape)] = part
+    return whole
+
+
+def base_scatter(tables: list[dict[str, Any]], setting: str) -> tuple[float, int]:
+    """Standard deviation of a loss near the optimum, pooled over repeats of the base model, and degrees of freedom.
+
+    (nan, 0) where fewer than two values of the grid have repeats.
+    """
+    repeats: dict[int, list[float]] = {}
+    for table in tables:
+        if table["setting"] == setting:
+            losses = table["losses"][table["sizes"].index(BASE[table["direction"]])]
+            for value, loss in zip(table["log2_values"], losses, strict=True):
+                repeats.setdefault(value, []).append(np.nan if loss is None else loss)
+    least = min(min(losses) for losses in repeats.values())
+    near = [losses for losses in repeats.values() if len(losses) > 1 and max(losses) < least + NEAR]
+    freedom = sum(len(losses) - 1 for losses in near)
+    squares = sum(float(np.var(losses)) * len(losses) for losses in near)
+    return (float(np.sqrt(squares / freedom)), freedom) if len(near) > 1 else (np.nan, 0)
+
+
+def _row(table: dict[str, Any], scatter: float, freedom: int) -> dict[str, Any]:
+    """What `loss_tables` says of one table."""
+    losses = np.array([[np.inf if loss is None else loss for loss in row] for row in table["losses"]])
+    grid, sizes = np.array(table["log2_values"], float), np.array(table["sizes"], float)
+    optimum, bracketed = optima(grid, losses)
+    noise = stream(0, "scatter of printed losses", table["number"]).normal(0, scatter, (NOISY_COPIES, *losses.shape))
+    copies = optima(grid, losses + np.nan_to_num(noise))[0]
+    spread = np.sqrt(np.mean((copies - optimum) ** 2, axis=0)) if freedom else np.full(len(sizes), np.nan)
+    least = losses.min(axis=1)
+    carried = int(losses[table["sizes"].index(BASE[table["direction"]])].argmin())
+    moved, others = displacements(np.log2(sizes), optimum), displacements(np.log2(sizes), copies)
+    noise_of_move = np.sqrt(np.mean((others[0] - moved[0]) ** 2)) if freedom else np.nan
+    return {
+        "loss": np.where(np.isfinite(losses), losses, np.nan),
+        "log2_value": grid,
+        "ladder": sizes,
+        "scatter": scatter,
+        "repeats": freedom,
+        "optimum": optimum,
+        "optimum_stderr": spread,
+        "bracketed": bracketed,
+        "least_loss": least,
+        "carried_cost": losses[:, carried] - least,
+        "drift": moved[0],
+        "drift_stderr": np.hypot(noise_of_move, np.max(np.abs(moved - moved[0]))),
+        "drift_is_bound": not bracketed[[0, -1]].all(),
+    }
+
+
+def optima(grid: Array, losses: Array) -> tuple[Array, Array]:
+    """Place of the least loss along the last axis, by the parabola through it and its neighbours; whether it has two.
+
+    At an end of the grid, or beside a run that diverged, the place is the grid's own.
+    """
+    losses = np.where(np.isfinite(losses), losses, np.inf)
+    place = losses.argmin(axis=-1)
+    inside = (place > 0) & (place < len(grid) - 1)
+    inner = np.clip(place, 1, len(grid) - 2)
+    below, least, above = (np.take_along_axis(losses, (inner + i)[..., None], -1)[..., 0] for i in (-1, 0, 1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = (below - above) / (2 * (below - 2 * least + above))
+    return grid[place] + np.where(inside & np.isfinite(shift), shift, 0.0), inside
+
+
+def displacements(doublings: Array, optima: Array) -> Array:
+    """How far optima (..., sizes) move over the ladder in octaves, by three estimators: (3, ...).
+
+    From the smallest size to the largest; by the straight line of least squares; and by the median of the slopes
+    between any two sizes. None weights sizes by their errors: where nets are small, valleys are flat and optima poorly
+    known, so that a line through the others would say nothing of the base model, from which a rate is carried.
+    """
+    ends = optima[..., -1] - optima[..., 0]
+    centred = doublings - doublings.mean()
+    line = optima @ centred / np.sum(centred**2)
+    first, second = np.triu_indices(len(doublings), 1)
+    slopes = (optima[..., second] - optima[..., first]) / (doublings[second] - doublings[first])
+    return np.stack([ends, *(slope * np.ptp(doublings) for slope in (line, np.median(slopes, axis=-1)))])
 
 
 STUDY = Study(

@@ -22,8 +22,8 @@ from meanfield.nets import Transformer
 from meanfield.simulation import TangentPropagation, TokenStatistics
 from meanfield.theory import scales_at
 from sims.common.command import Option, Preset, counted, ladder_of
-from sims.common.data.images import image_tokens
 from sims.common.datasets import ENDS, Axes, Variable, attributes, over, seeded_run, taken
+from sims.common.images import image_tokens
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.transformer_depth.claims import CLAIMS, LABEL_SCALE, LOCAL, MORE, NAME, RHO, SHALLOW, WIDE

@@ -29,11 +29,10 @@ from meanfield.simulation.one_step import drawn_population, random_batches
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.training.trained import TrainedResidualEnergies
 from meanfield.theory.tangent_kernels import OUTPUT_DRAWS, mean_field_curvatures
-from sims.common.data.images import photo_crops
-from sims.common.data.labelled import two_classes
-from sims.common.data.training_data import training_data
+from sims.common.images import photo_crops, two_classes
+from sims.common.training_data import training_data
 from sims.identities.label_average import label_average
-from sims.reported_losses.loss_tables import loss_tables
+from sims.reported_losses.study import loss_tables
 
 SEED, DRAWS = 3, range(5, 7)
 MLP = mf.MLP(depth=2, width=4, inputs=2, outputs=2)

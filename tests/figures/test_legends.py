@@ -3,8 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from figures.legends import legend_below, legend_under
-from figures.style import styled
+from figures.style import legend_below, legend_under, styled
 
 
 def _figure(labels):

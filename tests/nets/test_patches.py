@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.common import stream
-from sims.common.data.images import image_tokens
+from sims.common.images import image_tokens
 
 IMAGES = np.random.default_rng(0).normal(size=(2, 3, 4, 6))
 

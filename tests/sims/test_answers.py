@@ -8,8 +8,8 @@ import xarray as xr
 
 from meanfield.verification import growth_exponent
 from sims import cross_entropy
+from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as growth
-from sims.cnn_overlap import exponents
 from sims.cnn_overlap import report as overlap
 from sims.common.tables import heavy_tail_notes
 from sims.learning_rate_search import report as search
@@ -75,7 +75,7 @@ def test_the_next_run_has_draws_for_all_verdicts(smoke_run):
     dataset = smoke_run("cnn_overlap")
     finding = growth.judge_output_term(dataset)
     needs = [replace(finding, needed=count) for count in (1_200.0, 40_000.0)]
-    assert "--draws 40000" in overlap._next(dataset, exponents.net_of(dataset), needs)
+    assert "--draws 40000" in overlap._next(dataset, claims.net_of(dataset), needs)
 
 
 def test_advice_speaks_of_the_median_net(smoke_run):

@@ -6,8 +6,8 @@ import pytest
 from meanfield.optimizers import HYBRIDS, optimizer_of_role
 from meanfield.parameterizations import scaling
 from sims import table_cells
-from sims.common.blocks.base_values import BASE_DEPTH, BASE_WIDTH, BIAS_OF, block_net, hyperparameters, own_values
-from sims.coordinate_check.study import STUDY as simulation
+from sims.common.blocks import BASE_DEPTH, BASE_WIDTH, BIAS_OF, block_net, hyperparameters, own_values
+from sims.coordinate_check import STUDY as simulation
 from tests.sims.commands import finished_run
 
 ROLES = ("input", "hidden", "output", *BIAS_OF)

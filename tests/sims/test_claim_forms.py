@@ -8,8 +8,7 @@ import pytest
 
 from meanfield.verification import Finding, Verdict
 from sims.claims.catalogue import CLAIMS
-from sims.claims.forms import Table
-from sims.claims.judgements import HEADER, Judgement, section_of, table_of
+from sims.claims.forms import HEADER, Judgement, Table, section_of, table_of
 
 FINDING = Finding("|law| < 1", "2 * law", Verdict.REFUTED, "worst 9 s.e.", "exact: a|b", measured="slopes & more")
 JUDGEMENT = Judgement(

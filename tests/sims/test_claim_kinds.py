@@ -11,9 +11,9 @@ from meanfield.verification.claims import UNPRINTED, Claim, Kind
 from meanfield.verification.verdicts import Finding, Verdict
 from sims.claims import record, report, seeds
 from sims.claims.catalogue import CLAIMS
-from sims.claims.kinds import by_kind
-from sims.claims.page import page
+from sims.claims.forms import by_kind
 from sims.claims.recorded_page import recorded_page
+from sims.claims.report import page
 from sims.claims.runs import Result
 from sims.claims.seeds import Counts
 

@@ -9,11 +9,10 @@ from scipy.stats import skew
 
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Shares, Verdict
-from sims.common.blocks import base_values
-from sims.common.blocks.ladders import DIRECTIONS
-from sims.common.blocks.watched import Watched, watched
-from sims.coordinate_check import claims, study
-from sims.coordinate_check.study import STUDY as simulation
+from sims import coordinate_check
+from sims.common import blocks
+from sims.common.blocks import DIRECTIONS, Watched, watched
+from sims.coordinate_check import STUDY as simulation
 from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
@@ -27,17 +26,17 @@ def finished(tmp_path_factory):
 
 
 def test_tables_keep_features_flat_and_nothing_does_not(finished):
-    assert claims.judge_flat(finished, "muon", "many").verdict is not Verdict.REFUTED
-    assert claims.judge_standard(finished, "muon").verdict is Verdict.REFUTED
-    assert len(claims.findings(finished)) == 3
+    assert coordinate_check.judge_flat(finished, "muon", "many").verdict is not Verdict.REFUTED
+    assert coordinate_check.judge_standard(finished, "muon").verdict is Verdict.REFUTED
+    assert len(coordinate_check.findings(finished)) == 3
 
 
 def test_the_standard_parameterization_passed_off_as_a_table_is_refuted(finished):
     """Negative control: the columns exchanged."""
     order = [{"standard": "many", "many": "standard"}.get(str(name), str(name)) for name in finished["table"].values]
     swapped = finished.sel(table=order).assign_coords(table=finished["table"])
-    assert claims.judge_flat(swapped, "muon", "many").verdict is Verdict.REFUTED
-    assert claims.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
+    assert coordinate_check.judge_flat(swapped, "muon", "many").verdict is Verdict.REFUTED
+    assert coordinate_check.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
 
 
 def test_updates_of_full_rank_passed_off_as_those_of_elements_are_refuted(tmp_path):
@@ -45,21 +44,21 @@ def test_updates_of_full_rank_passed_off_as_those_of_elements_are_refuted(tmp_pa
     sizes = ["--widths", "8", "16", "32", "--width", "8", "--depths", "1", "2", "4", "--depth", "1", "--steps", "1"]
     batch = ["--activation", "relu", "--samples", "64", "--outputs", "16", "--draws", "48", "--tables", "many"]
     run = finished_run(simulation, ["--optimizers", "muon", *sizes, *batch, "--workers", "1"], tmp_path / "muon.nc")
-    assert claims.judge_ranks(run.assign_coords(optimizer=["lion"])).verdict is Verdict.REFUTED
+    assert coordinate_check.judge_ranks(run.assign_coords(optimizer=["lion"])).verdict is Verdict.REFUTED
 
 
 def test_a_fourth_power_of_depth_is_refuted(finished):
     """Negative control: features that grow as L^(1/2) along the ladder in depth."""
     name = "feature_update_norm_by_depth"
     tilted = finished.assign({name: finished[name] * finished["depth"] ** 0.5})
-    assert claims.judge_flat(tilted, "muon", "many").verdict is Verdict.REFUTED
+    assert coordinate_check.judge_flat(tilted, "muon", "many").verdict is Verdict.REFUTED
 
 
 def test_nets_that_leave_the_floats_are_not_flat(finished):
     name = "feature_update_norm_by_width"
     gone = finished.assign({name: finished[name].where(finished["width"] < 64)})
-    assert claims.judge_flat(gone, "muon", "many").verdict is Verdict.REFUTED
-    standard = claims.judge_standard(gone, "muon")
+    assert coordinate_check.judge_flat(gone, "muon", "many").verdict is Verdict.REFUTED
+    standard = coordinate_check.judge_standard(gone, "muon")
     assert standard.verdict is Verdict.REFUTED
     assert "60% of nets leave the floats or stand still" in standard.evidence
 
@@ -69,17 +68,17 @@ def test_a_draw_that_stands_still_does_not_hide_how_the_others_grow(finished):
     name = "feature_update_norm_by_width"
     still = (finished["draw"] == 0) & (finished["width"] > 100)
     kept = finished.assign({name: finished[name].where(~still, 1e-40)})
-    assert claims.judge_standard(kept, "muon").verdict is Verdict.REFUTED
+    assert coordinate_check.judge_standard(kept, "muon").verdict is Verdict.REFUTED
 
 
 def test_middle_slopes_scatter_as_medians_and_leave_sizes_out_at_which_many_nets_are_lost():
     sizes, draws = np.array([16.0, 32.0, 64.0, 128.0]), 4000
     values = sizes[:, None] ** np.random.default_rng(0).normal(1.0, 0.3, draws)
-    middle, stderr, gone = claims._middle_slope(sizes, values)
+    middle, stderr, gone = coordinate_check._middle_slope(sizes, values)
     assert (middle, stderr, gone) == pytest.approx((1.0, 0.3 * np.sqrt(np.pi / 2 / draws), 0.0), rel=0.06)
     values[-1, ::2] = np.inf
     values[-1, 1::2] *= 1e3
-    assert claims._middle_slope(sizes, values)[::2] == pytest.approx((middle, 1 / 8), rel=0.02)
+    assert coordinate_check._middle_slope(sizes, values)[::2] == pytest.approx((middle, 1 / 8), rel=0.02)
 
 
 @pytest.mark.parametrize("sso", ["sso", "sso-adamw"])
@@ -103,15 +102,15 @@ def test_single_precision_rounds_all_optimizers_but_sso(sso, tmp_path):
 
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])
 def test_a_slope_without_a_table_is_refuted_from_five_errors_on(finished, monkeypatch, distance, verdict):
-    monkeypatch.setattr(claims, "_middle_slope", lambda *_: (distance, 1.0, 0.0))
-    assert claims.judge_standard(finished, "muon").verdict is verdict
+    monkeypatch.setattr(coordinate_check, "_middle_slope", lambda *_: (distance, 1.0, 0.0))
+    assert coordinate_check.judge_standard(finished, "muon").verdict is verdict
 
 
 def test_flat_draws_are_not_refuted_as_standard(finished):
     """Negative control: what the table keeps flat, in the place of the standard parameterization."""
     order = ["many" if str(name) == "standard" else str(name) for name in finished["table"].values]
     swapped = finished.sel(table=order).assign_coords(table=finished["table"])
-    assert claims.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
+    assert coordinate_check.judge_standard(swapped, "muon").verdict is not Verdict.REFUTED
 
 
 def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
@@ -129,16 +128,16 @@ def test_with_relu_behind_each_matrix_the_table_of_one_layer_fails(tmp_path):
 
 def test_optimizers_that_were_not_run_are_not_confirmed(finished):
     names = ("muon", "sgd")
-    assert claims.judge_tables(finished, names).verdict is not Verdict.CONFIRMED
-    assert "1 of 2 optimizers" in claims.judge_tables(finished, names).evidence
+    assert coordinate_check.judge_tables(finished, names).verdict is not Verdict.CONFIRMED
+    assert "1 of 2 optimizers" in coordinate_check.judge_tables(finished, names).evidence
 
 
 def _times(role, name, factor):
     """The table's hyperparameters with one of them multiplied by a function of the ratio of widths."""
 
     def changed(optimizer, table, width, depth, **options):
-        given = base_values.hyperparameters(optimizer, table, width, depth, **options)
-        given[role][name] *= factor(width / base_values.BASE_WIDTH)
+        given = blocks.hyperparameters(optimizer, table, width, depth, **options)
+        given[role][name] *= factor(width / blocks.BASE_WIDTH)
         return given
 
     return changed
@@ -155,18 +154,18 @@ def _times(role, name, factor):
 )
 def test_a_rate_off_by_a_root_is_refuted(tmp_path, monkeypatch, optimizer, role, name, power):
     """Of output weights as well, which the stream below them does not feel."""
-    monkeypatch.setattr(study, "hyperparameters", _times(role, name, lambda ratio: ratio**power))
+    monkeypatch.setattr(coordinate_check, "hyperparameters", _times(role, name, lambda ratio: ratio**power))
     sizes = ["--widths", "32", "64", "128", "256", "--depths", "1", "2", "3", "--width", "16", "--depth", "1"]
     arguments = ["--optimizers", optimizer, "--tables", "many", *sizes, "--draws", "48", "--steps", "1"]
     run = finished_run(simulation, [*arguments, "--workers", "1"], tmp_path / "run.nc")
-    ruled = claims.judge_flat(run, optimizer, "many")
+    ruled = coordinate_check.judge_flat(run, optimizer, "many")
     assert ruled.verdict is Verdict.REFUTED
     assert f"by {role} weights alone" in ruled.evidence or role == "input"
 
 
 def test_the_other_table_is_judged_by_the_rival(finished):
     """What is flat under the table for k = 1 refutes the claim that it is not."""
-    flat = claims.judge_other_tables(finished, ("muon",))
+    flat = coordinate_check.judge_other_tables(finished, ("muon",))
     assert flat.verdict is not Verdict.REFUTED
     assert "k = 1 table" in flat.claim
 
@@ -196,9 +195,9 @@ def _of_two(monkeypatch, verdicts, powers=SHARES, backs=BACK):
         name: Finding("flat", "steep", verdict, "numbers", power, back)
         for name, verdict, power, back in zip(("sgd", "adamw"), verdicts, powers, backs, strict=True)
     }
-    monkeypatch.setattr(claims, "judge_flat", lambda dataset, name, table: made[name])
+    monkeypatch.setattr(coordinate_check, "judge_flat", lambda dataset, name, table: made[name])
     run = xr.Dataset(coords={"optimizer": list(made)}, attrs={"block_depth": 2, "activation": "linear"})
-    return [claims.judge_tables(run, names) for names in (("sgd", "adamw"), ("sgd", "adamw", "muon"))]
+    return [coordinate_check.judge_tables(run, names) for names in (("sgd", "adamw"), ("sgd", "adamw", "muon"))]
 
 
 def test_what_holds_for_those_that_were_run_is_not_yet_true_of_all(monkeypatch):
@@ -239,7 +238,7 @@ def test_slopes_of_logarithms_are_gaussian(finished):
         at = finished[f"{number.variable}_by_{direction}"].sel(optimizer="muon", table="many", **number.selection)
         logs = np.log(at.transpose(direction, "draw").values)
         slopes.append(np.polyfit(np.log(finished[direction].values), logs, 1)[0])
-    slopes = np.array([of_number for of_number in slopes if of_number.std() > claims.ROUNDING])
+    slopes = np.array([of_number for of_number in slopes if of_number.std() > coordinate_check.ROUNDING])
     assert len(slopes) > 20
     assert _mean_square_skewness(slopes) < 1.6
     standard = (slopes - slopes.mean(1, keepdims=True)) / slopes.std(1, keepdims=True)
@@ -269,7 +268,7 @@ def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():
 
     def values(*words):
         options = simulation.parse(["--preset", "smoke", "--optimizers", "adamw", *words])
-        return study.values_of(options, "adamw", "many", 64, 2)
+        return coordinate_check.values_of(options, "adamw", "many", 64, 2)
 
     acting, plain = values(), values("--plain")
     assert plain != acting

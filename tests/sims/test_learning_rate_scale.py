@@ -12,8 +12,7 @@ from figures import learning_rate_scale as figure
 from meanfield.verification.series import local_slopes
 from meanfield.verification.verdicts import Verdict
 from sims.learning_rate_scale import claims, report
-from sims.learning_rate_scale.depths import depth_grid
-from sims.learning_rate_scale.families import served
+from sims.learning_rate_scale.families import depth_grid, served
 from sims.learning_rate_scale.study import STUDY as simulation
 from tests.sims.commands import finished_run
 

@@ -14,8 +14,7 @@ from meanfield.theory import scales_at
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
-from sims.common.data.trained_families import trained_net
-from sims.common.data.training_data import training_data
+from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import claims, report, study
 from sims.learning_rate_search.study import STUDY as simulation

@@ -10,13 +10,11 @@ import meanfield as mf
 from figures import learning_rate_transfer as figure
 from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
-from sims.common.data import labelled
-from sims.common.data.trained_families import FAMILIES, trained_net
-from sims.common.data.training_data import training_data
+from sims.common import images
+from sims.common.training_data import FAMILIES, trained_net, training_data
 from sims.learning_rate_transfer import claims
-from sims.learning_rate_transfer.ladders import RULES, Ladder
+from sims.learning_rate_transfer.study import RULES, Ladder, _carried, planned
 from sims.learning_rate_transfer.study import STUDY as simulation
-from sims.learning_rate_transfer.study import _carried, planned
 from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
@@ -270,6 +268,6 @@ def test_every_family_is_built_and_takes_its_data():
 
 
 def test_a_missing_package_is_told_before_a_run_of_claims(monkeypatch):
-    monkeypatch.setattr(labelled, "find_spec", lambda name: None)
+    monkeypatch.setattr(images, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="install it with"):
         simulation.require_installed()

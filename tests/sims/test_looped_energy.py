@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from sims.looped_energy import claims
+from sims import looped_energy
 
 # By what the cross term is followed along.
 CROSS = {
-    "cross_width": claims.judge_cross_in_width,
-    "cross_loops": claims.judge_cross_in_loops,
-    "cross_eps_loops": claims.judge_cross_in_eps,
+    "cross_width": looped_energy.judge_cross_in_width,
+    "cross_loops": looped_energy.judge_cross_in_loops,
+    "cross_eps_loops": looped_energy.judge_cross_in_eps,
 }
 
 
@@ -20,26 +20,26 @@ def finished(smoke_run):
 
 
 def test_verdicts(finished):
-    assert claims.judge_mean_field(finished).verdict is Verdict.CONFIRMED
-    assert claims.judge_printed_growth(finished).verdict is Verdict.REFUTED
-    assert claims.judge_correlations(finished).verdict is Verdict.CONFIRMED
-    for judge in (claims.judge_cross_term, *CROSS.values()):
+    assert looped_energy.judge_mean_field(finished).verdict is Verdict.CONFIRMED
+    assert looped_energy.judge_printed_growth(finished).verdict is Verdict.REFUTED
+    assert looped_energy.judge_correlations(finished).verdict is Verdict.CONFIRMED
+    for judge in (looped_energy.judge_cross_term, *CROSS.values()):
         assert judge(finished).verdict is Verdict.CONFIRMED
-    assert len(claims.JUDGES.findings(finished)) == len(claims.JUDGES)
+    assert len(looped_energy.JUDGES.findings(finished)) == len(looped_energy.JUDGES)
 
 
 def test_a_small_power_of_the_loops_is_not_bounded(finished):
     """Negative controls: energies that grow as L^0.15 in draws, and as L^0.001 in theory, at alpha = 1."""
-    assert claims.judge_tied_bounded(finished).verdict is Verdict.CONFIRMED
+    assert looped_energy.judge_tied_bounded(finished).verdict is Verdict.CONFIRMED
     grown = finished["log_energy"] + 0.15 * np.log(finished["loops"])
-    assert claims.judge_tied_bounded(finished.assign(log_energy=grown)).verdict is not Verdict.CONFIRMED
-    assert claims.judge_threshold(finished).verdict is Verdict.CONFIRMED
+    assert looped_energy.judge_tied_bounded(finished.assign(log_energy=grown)).verdict is not Verdict.CONFIRMED
+    assert looped_energy.judge_threshold(finished).verdict is Verdict.CONFIRMED
     name = "log_energy_by_alpha"
     creeping = finished[name].where(finished["alpha"] != 1.0, 0.001 * np.log(finished["far_loops"]))
-    assert claims.judge_threshold(finished.assign({name: creeping})).verdict is Verdict.INCONCLUSIVE
-    assert claims.judge_expansion(finished).verdict is Verdict.CONFIRMED
+    assert looped_energy.judge_threshold(finished.assign({name: creeping})).verdict is Verdict.INCONCLUSIVE
+    assert looped_energy.judge_expansion(finished).verdict is Verdict.CONFIRMED
     off = np.log1p(np.expm1(finished[name]) * finished["far_loops"] ** -0.1)
-    assert claims.judge_expansion(finished.assign({name: off})).verdict is not Verdict.CONFIRMED
+    assert looped_energy.judge_expansion(finished.assign({name: off})).verdict is not Verdict.CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_a_small_power_of_the_loops_is_not_bounded(finished):
 )
 def test_energies_that_creep_at_the_threshold_do_not_converge(power, verdict):
     """Made up: ln H goes as L^0.2 below alpha = 1/2, and as this power of L at it."""
-    steps = np.array(claims.STACK_STEPS)
+    steps = np.array(looped_energy.STACK_STEPS)
     energy = steps ** np.array([[0.2], [power]])
-    assert claims.threshold_ruling(np.array([0.4, 0.5]), energy, 0.5, 4096).verdict is verdict
+    assert looped_energy.threshold_ruling(np.array([0.4, 0.5]), energy, 0.5, 4096).verdict is verdict
 
 
 def test_stacks_are_followed_closely_on_both_sides_of_their_threshold(finished):
-    evidence = claims.judge_independent_threshold(finished).evidence
+    evidence = looped_energy.judge_independent_threshold(finished).evidence
     assert all(f"(alpha = {alpha})" in evidence for alpha in (0.45, 0.5, 0.55))
 
 
@@ -61,7 +61,7 @@ def test_tied_loops_treated_as_independent_are_refuted(finished):
     """Negative control: the prediction of stacks in place of that of loops."""
     name = "log_energy_mean_field"
     deep = finished[name].sel(model=["deep", "deep"]).assign_coords(model=finished["model"])
-    assert claims.judge_mean_field(finished.assign({name: deep})).verdict is Verdict.REFUTED
+    assert looped_energy.judge_mean_field(finished.assign({name: deep})).verdict is Verdict.REFUTED
 
 
 def test_an_exponent_off_by_a_twentieth_is_told_apart(finished):
@@ -71,7 +71,7 @@ def test_an_exponent_off_by_a_twentieth_is_told_apart(finished):
     for scaling in ("sqrt", "linear"):
         correlation = np.expm1(finished[name].sel(scaling=scaling)) * finished["loops"] ** -0.1
         shifted.loc[{"scaling": scaling}] = np.log1p(correlation).transpose("model", "loops")
-    assert claims.judge_mean_field(finished.assign({name: shifted})).verdict is not Verdict.CONFIRMED
+    assert looped_energy.judge_mean_field(finished.assign({name: shifted})).verdict is not Verdict.CONFIRMED
 
 
 def test_growth_as_printed_is_not_refuted(finished):
@@ -82,14 +82,16 @@ def test_growth_as_printed_is_not_refuted(finished):
     drawn.loc[{"model": "looped", "scaling": "sqrt"}] = printed.values
     stderr = finished["correlation_term_stderr"].copy()
     stderr.loc[{"model": "looped", "scaling": "sqrt"}] *= factor.values
-    finding = claims.judge_printed_growth(finished.assign(correlation_term=drawn, correlation_term_stderr=stderr))
+    finding = looped_energy.judge_printed_growth(
+        finished.assign(correlation_term=drawn, correlation_term_stderr=stderr)
+    )
     assert finding.verdict is Verdict.CONFIRMED
 
 
 def test_correlated_stacks_are_seen(finished):
     """Negative control: models exchanged."""
     swapped = finished.sel(model=["deep", "looped"]).assign_coords(model=finished["model"])
-    assert claims.judge_correlations(swapped).verdict is not Verdict.CONFIRMED
+    assert looped_energy.judge_correlations(swapped).verdict is not Verdict.CONFIRMED
 
 
 @pytest.mark.parametrize("along", CROSS)

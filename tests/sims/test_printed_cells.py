@@ -3,7 +3,7 @@
 import pytest
 
 import sims.common.tables
-import sims.looped_energy.report as loops
+import sims.looped_energy as loops
 from tests.shown import first_runs, kept
 from tests.sims.printed import shown
 

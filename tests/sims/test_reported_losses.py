@@ -6,14 +6,7 @@ import pytest
 from figures import reported_losses as figure
 from meanfield.verification.verdicts import Verdict
 from sims.reported_losses import judges
-from sims.reported_losses.loss_tables import (
-    BASE,
-    base_scatter,
-    displacements,
-    loss_tables,
-    optima,
-    printed_tables,
-)
+from sims.reported_losses.study import BASE, base_scatter, displacements, loss_tables, optima, printed_tables
 from sims.reported_losses.study import STUDY as simulation
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from meanfield.common.files import write_whole
 from meanfield.common.machine import require_bytes
-from sims.claims.side_by_side import side_by_side
+from sims.claims.runs import side_by_side
 from tests.sims.commands import assert_gone
 
 
@@ -113,7 +113,7 @@ def test_memory_is_granted_by_shares():
 TWO = """
 import sys
 from pathlib import Path
-from sims.claims.side_by_side import side_by_side
+from sims.claims.runs import side_by_side
 from tests.sims.test_side_by_side import _write_slowly
 list(side_by_side(_write_slowly, [Path(sys.argv[1])] * 2, 2))
 """

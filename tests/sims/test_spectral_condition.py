@@ -6,7 +6,7 @@ import xarray as xr
 
 from meanfield.verification.verdicts import Verdict
 from sims import spectral_condition as claims
-from sims.common.blocks.norms import gaussian_norm, limit_norm
+from sims.common.blocks import gaussian_norm, limit_norm
 from sims.spectral_condition import STUDY as simulation
 from tests.sims.commands import finished_run, without_figure
 

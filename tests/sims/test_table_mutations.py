@@ -3,9 +3,8 @@
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from sims import table_cells
-from sims.common.blocks import base_values
-from sims.coordinate_check import claims, study
+from sims import coordinate_check, table_cells
+from sims.common import blocks
 from tests.sims.commands import finished_run
 
 TABLES = {1: "one", 2: "many"}
@@ -16,9 +15,9 @@ def _one_cell_off(right, role, name, power):
     """Under the name of the other table the right one, with one cell multiplied by a power of the ratio of depths."""
 
     def changed(optimizer, table, width, depth, **options):
-        given = base_values.hyperparameters(optimizer, right, width, depth, **options)
+        given = blocks.hyperparameters(optimizer, right, width, depth, **options)
         if table != right:
-            given[role][name] *= (depth / base_values.BASE_DEPTH) ** power
+            given[role][name] *= (depth / blocks.BASE_DEPTH) ** power
         return given
 
     return changed
@@ -40,12 +39,12 @@ def _one_cell_off(right, role, name, power):
 def test_a_hidden_cell_off_in_depth_is_refuted(tmp_path, monkeypatch, block_depth, optimizer, name, power):
     """Against the standard parameterization's power, or the other condition's, in the runs of two tables on one net."""
     right = TABLES[block_depth]
-    monkeypatch.setattr(study, "hyperparameters", _one_cell_off(right, "hidden", name, power))
+    monkeypatch.setattr(coordinate_check, "hyperparameters", _one_cell_off(right, "hidden", name, power))
     arguments = ["--optimizers", optimizer, "--tables", *TABLES.values(), "--block-depth", str(block_depth)]
     sizes = [*LADDERS, "--draws", "64", "--steps", "1", "--workers", "1"]
-    run = finished_run(study.STUDY, [*arguments, *sizes], tmp_path / "run.nc")
-    assert claims.judge_tables(run, (optimizer,)).verdict is not Verdict.REFUTED
-    off = claims.judge_other_tables(run, (optimizer,))
+    run = finished_run(coordinate_check.STUDY, [*arguments, *sizes], tmp_path / "run.nc")
+    assert coordinate_check.judge_tables(run, (optimizer,)).verdict is not Verdict.REFUTED
+    off = coordinate_check.judge_other_tables(run, (optimizer,))
     assert off.verdict is Verdict.REFUTED
     assert "in depth), allowance" in off.evidence
 
@@ -68,10 +67,8 @@ def test_half_a_power_in_a_cell_that_nets_are_drawn_by_is_refuted(
     """Muon's tables, whose other cells follow from norms that no gradient changes."""
 
     def changed(optimizer, table, width, depth, **options):
-        given = base_values.hyperparameters(optimizer, table, width, depth, **options)
-        given[role][name] *= {"width": width / base_values.BASE_WIDTH, "depth": depth / base_values.BASE_DEPTH}[
-            along
-        ] ** power
+        given = blocks.hyperparameters(optimizer, table, width, depth, **options)
+        given[role][name] *= {"width": width / blocks.BASE_WIDTH, "depth": depth / blocks.BASE_DEPTH}[along] ** power
         return given
 
     ladders = ["--widths", "16", "24", "96", "128", "--depths", "4", "6", "24", "32", "--width", "16", "--depth", "1"]

@@ -7,10 +7,10 @@ import pytest
 
 from figures import training_assumptions as figure
 from meanfield.verification.verdicts import Verdict
+from sims import training_assumptions
 from sims.claims.__main__ import COMMAND as claims_command
-from sims.common.data.labelled import two_classes
-from sims.training_assumptions import claims, study
-from sims.training_assumptions.study import STUDY as simulation
+from sims.common.images import two_classes
+from sims.training_assumptions import STUDY as simulation
 from tests.sims.commands import assert_refused, finished_run
 
 SIZES = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--batches", "4", "8", "16", "--width", "16"]
@@ -31,27 +31,27 @@ def tilted(dataset, names, direction, power):
     return dataset.assign(like)
 
 
-@pytest.mark.parametrize("direction", claims.DIRECTIONS)
-@pytest.mark.parametrize("name", claims.ASSUMPTIONS)
+@pytest.mark.parametrize("direction", training_assumptions.DIRECTIONS)
+@pytest.mark.parametrize("name", training_assumptions.ASSUMPTIONS)
 def test_half_a_power_is_refuted_and_none_is_confirmed(finished, name, direction):
-    names = claims.ASSUMPTIONS[name]
+    names = training_assumptions.ASSUMPTIONS[name]
     flat = tilted(tilted(finished, names, "width", 0.0), names, "depth", 0.0)
-    assert claims.judge_assumption(flat, name).verdict is Verdict.CONFIRMED
-    assert claims.judge_assumption(tilted(flat, names, direction, -0.5), name).verdict is Verdict.REFUTED
+    assert training_assumptions.judge_assumption(flat, name).verdict is Verdict.CONFIRMED
+    assert training_assumptions.judge_assumption(tilted(flat, names, direction, -0.5), name).verdict is Verdict.REFUTED
 
 
 def test_weights_may_end_independent_of_their_change_and_no_lower(finished):
     """From 0.8 at the smallest width to 0.65 at twice that is what independence leaves; half a power is not."""
-    names = claims.ASSUMPTIONS["G.1 weights"]
+    names = training_assumptions.ASSUMPTIONS["G.1 weights"]
     flat = tilted(tilted(finished, names, "width", 0.0), names, "depth", 0.0)
     start = 0.8 / finished["width"].values[0] ** -0.3
     name = "weight_travel_ratio_by_width"
     off = flat.assign({name: start * tilted(flat, names, "width", -0.3)[name]})
-    assert claims.judge_assumption(off, "G.1 weights").verdict is not Verdict.REFUTED
+    assert training_assumptions.judge_assumption(off, "G.1 weights").verdict is not Verdict.REFUTED
     step = {"weight_step_ratio_by_width": off[name]}
-    assert claims.judge_assumption(flat.assign(step), "G.1 weights").verdict is Verdict.REFUTED
+    assert training_assumptions.judge_assumption(flat.assign(step), "G.1 weights").verdict is Verdict.REFUTED
     half = flat.assign({name: off[name] * finished["width"] ** -0.2})
-    assert claims.judge_assumption(half, "G.1 weights").verdict is Verdict.REFUTED
+    assert training_assumptions.judge_assumption(half, "G.1 weights").verdict is Verdict.REFUTED
 
 
 def test_independence_leaves_at_least_the_golden_ratio():
@@ -62,23 +62,23 @@ def test_independence_leaves_at_least_the_golden_ratio():
     norms = np.linspace(0.5, 4, 15)
     sums = np.array([np.linalg.norm(whole + norm * of_rank_one, 2) for norm in norms])
     least = np.min(sums / (np.linalg.norm(whole, 2) + norms))
-    assert least == pytest.approx(claims.INDEPENDENT, rel=0.03)
+    assert least == pytest.approx(training_assumptions.INDEPENDENT, rel=0.03)
 
 
 def test_a_ratio_that_falls_late_is_refuted(finished):
     """Flat at first and off at the last step alone: the assumptions are of all of training."""
-    names = claims.ASSUMPTIONS["G.2"]
+    names = training_assumptions.ASSUMPTIONS["G.2"]
     flat = tilted(tilted(finished, names, "width", 0.0), names, "depth", 0.0)
     off = tilted(flat, names, "width", -0.5)
     late = flat["step"] == flat["step"][-1]
     mixed = flat.assign({name: off[name].where(late, flat[name]) for name in flat if str(name).startswith(names)})
-    assert claims.judge_assumption(mixed, "G.2").verdict is Verdict.REFUTED
+    assert training_assumptions.judge_assumption(mixed, "G.2").verdict is Verdict.REFUTED
 
 
 def test_the_premise_on_batches_is_judged(finished):
-    names = claims.ASSUMPTIONS["G.3"]
-    assert claims.judge_batch(tilted(finished, names, "batch", 0.0)).verdict is Verdict.CONFIRMED
-    assert claims.judge_batch(tilted(finished, names, "batch", -1.0)).verdict is Verdict.REFUTED
+    names = training_assumptions.ASSUMPTIONS["G.3"]
+    assert training_assumptions.judge_batch(tilted(finished, names, "batch", 0.0)).verdict is Verdict.CONFIRMED
+    assert training_assumptions.judge_batch(tilted(finished, names, "batch", -1.0)).verdict is Verdict.REFUTED
 
 
 def test_nets_learn(finished):
@@ -90,7 +90,7 @@ def test_other_optimizers_are_judged_on_what_is_said_of_all(tmp_path):
     sizes = ["--steps", "2", "--draws", "4", "--optimizer", "muon", "--depths", "1", "2", "3", "--depth", "1"]
     run = finished_run(simulation, ["--preset", "smoke", *SIZES, "--workers", "1", *sizes], tmp_path / "muon.nc")
     assert not {name for name in run if str(name).startswith("sample_update") or str(name).endswith("batch")}
-    assert [finding.claim.split(", ")[0] for finding in claims.findings(run)] == ["Under muon"] * 4
+    assert [finding.claim.split(", ")[0] for finding in training_assumptions.findings(run)] == ["Under muon"] * 4
     assert "sample" not in simulation.text(run).split("Words")[0].split("Over training")[1]
     figure.draw(run)
 
@@ -99,17 +99,19 @@ def test_the_last_block_is_the_last(finished):
     """With one block, what all blocks have is the mean of its two layers."""
     first, last, both = (
         finished["weight_alignment_by_depth"].sel(depth=1, place=place)
-        for place in (claims.FIRST, claims.LAST, "all blocks")
+        for place in (training_assumptions.FIRST, training_assumptions.LAST, "all blocks")
     )
     np.testing.assert_allclose((first + last) / 2, both)
     assert not np.allclose(first, both)
     features = finished["feature_step_ratio_by_depth"]
-    assert features.sel(place=claims.FIRST).isnull().all()
-    np.testing.assert_array_equal(features.sel(place=claims.LAST, depth=1), features.sel(place="all blocks", depth=1))
+    assert features.sel(place=training_assumptions.FIRST).isnull().all()
+    np.testing.assert_array_equal(
+        features.sel(place=training_assumptions.LAST, depth=1), features.sel(place="all blocks", depth=1)
+    )
 
 
 def test_other_optimizers_have_the_rates_of_their_tables():
-    base, other = (study.hyperparameters(64 * n, 2 * n, 64, 0.1, "adamw") for n in (1, 2))
+    base, other = (training_assumptions.hyperparameters(64 * n, 2 * n, 64, 0.1, "adamw") for n in (1, 2))
     names = ("block_multiplier", "initial_variance", "learning_rate")
     expected = {"input": (1, 2 / 64, 0.1), "hidden": (1 / 2, 2 / 64, 0.1), "output": (1 / 64, 2, 0.1)}
     for role, values in expected.items():
@@ -119,7 +121,7 @@ def test_other_optimizers_have_the_rates_of_their_tables():
 
 
 def test_hyperparameters_are_those_that_the_paper_prints():
-    rates = study.hyperparameters(256, 8, 3072, 0.001)
+    rates = training_assumptions.hyperparameters(256, 8, 3072, 0.001)
     names = ("block_multiplier", "initial_variance", "learning_rate")
     printed = {
         "input": (1, 2 / 3072, 0.001 * 256),

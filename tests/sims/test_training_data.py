@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from sims.common.data.data_shape import DataShape
-from sims.common.data.labelled import CHARACTERS, labelled_images, text_windows
-from sims.common.data.trained_families import trained_net
-from sims.common.data.training_data import shared_training_data, training_data
+from sims.common.images import CHARACTERS, DataShape, labelled_images, text_windows
+from sims.common.training_data import shared_training_data, trained_net, training_data
 
 ROW = mf.MLP(depth=1, width=4, input_width=64)
 IMAGE = mf.ConvNet(depth=1, channels=4, grid=(4, 4), kernel=(3, 3), input_channels=1)

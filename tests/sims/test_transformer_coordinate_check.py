@@ -8,7 +8,7 @@ from figures import transformer_coordinate_check as figure
 from meanfield.common import stream
 from meanfield.simulation import TrainedFeatures
 from sims import transformer_coordinate_check as study
-from sims.common.data.training_data import training_data
+from sims.common.training_data import training_data
 from sims.transformer_coordinate_check import STUDY as simulation
 from sims.transformer_coordinate_check import WINDOWS
 from tests.sims.commands import finished_run

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Bands
-from sims import overlap_recursion, spectral_condition, transformer_coordinate_check
-from sims.cnn_finite_channels import claims as finite_channels
-from sims.coordinate_check import claims as coordinate_check
+from sims import cnn_finite_channels as finite_channels
+from sims import (
+    coordinate_check,
+    overlap_recursion,
+    spectral_condition,
+    training_assumptions,
+    transformer_coordinate_check,
+)
 from sims.learning_rate_search import claims as learning_rate_search
 from sims.learning_rate_transfer import claims as carried_rates
-from sims.training_assumptions import claims as training_assumptions
 from tests.sims.claim_controls.changes import SCALE
 
 

@@ -14,7 +14,8 @@ from meanfield.verification.many_channels import (
     has_channel_factor,
 )
 from meanfield.verification.verdicts import Verdict
-from sims.cnn_overlap import claims, exponents
+from sims.cnn_overlap import claims
+from sims.cnn_overlap import claims as exponents
 from sims.cnn_overlap.study import with_theory
 from tests.statistics import consistent
 

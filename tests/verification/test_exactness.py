@@ -9,7 +9,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.simulation.measures.energies import draw_energies
 from meanfield.theory.exact import label_spread, relative_spread
-from meanfield.verification.convergence import LABEL_SPREAD, OVERLAP_SPREAD, draws_needed, is_converged
+from meanfield.verification.series import LABEL_SPREAD, OVERLAP_SPREAD, draws_needed, is_converged
 from meanfield.verification.verdicts import Verdict
 from sims.mlp_depth import judge_drawn_share, judge_exact, layer_ranges, share_at_top
 

@@ -17,9 +17,9 @@ from meanfield.verification.verdicts import (
     judge_computed,
     judge_identity,
 )
+from sims import coordinate_check
 from sims import residual_depth as residual_slopes
 from sims.cnn_padding import claims as padding
-from sims.coordinate_check import claims as coordinate_check
 from sims.identities import aggregators, layer_norm
 
 BANDS = Bands(3.0, 5.0)

@@ -9,7 +9,7 @@ import pytest
 from meanfield.verification.judges import Contest, computed, contest, identity
 from meanfield.verification.series import OFF, LadderRow, against_conditions, ladder_slope
 from meanfield.verification.verdicts import Bands, Deviation, Shares, Verdict, judge_identity, power_in_words
-from sims.cnn_finite_channels.claims import _Ends
+from sims.cnn_finite_channels import _Ends
 
 RUNS = 400
 SIZES = np.array([8.0, 16.0, 32.0, 64.0])

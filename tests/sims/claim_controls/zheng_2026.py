@@ -3,8 +3,7 @@
 import numpy as np
 
 from sims.claims.catalogue import CLAIMS
-from sims.common.blocks.ladders import DIRECTIONS
-from sims.common.blocks.watched import WATCHED
+from sims.common.blocks import DIRECTIONS, WATCHED
 from tests.sims.claim_controls.changes import ERROR, many_draws, off_by_a_power
 
 

@@ -4,8 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from sims import looped_update
-from sims.looped_energy import claims as looped_energy
+from sims import looped_energy, looped_update
 from sims.looped_transformer import claims as looped_transformer
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 

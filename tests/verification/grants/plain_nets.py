@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from sims import activation_drift
-from sims.cnn_finite_channels import claims as finite_channels
+from sims import cnn_finite_channels as finite_channels
+from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as growth
-from sims.cnn_overlap import exponents
 from sims.cnn_padding import claims as padding
 from tests.sims.claim_controls.changes import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
@@ -166,7 +166,7 @@ def _by_layer(dataset, name, values, **where):
 
 def transfer_rules(dataset, share):
     """As much as finite channels add to the slope."""
-    added = exponents.steepening(dataset, "learning_rate_scale")
+    added = claims.steepening(dataset, "learning_rate_scale")
     law = power_law(dataset["depth"], -1.5 + added - share * abs(added))
     return exactly(dataset, "adjusted_learning_rate_scale", law)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from sims import spectral_condition, update_orders
-from sims.training_assumptions import claims as training_assumptions
+from sims import spectral_condition, training_assumptions, update_orders
 from tests.verification.grants.made import in_draws
 
 

@@ -1,15 +1,27 @@
-"""Zheng et al. 2026: hyperparameter tables keep features, their changes and every role's share in them flat."""
+"""Coordinate check: how far nets move in a few steps, against width and depth, for every hyperparameter table.
 
+Nets of L blocks of k matrices are trained, with one optimizer at a time or a hybrid of two, momentum, weight decay
+and epsilon included. Every role has the table of the optimizer that steps it. All sizes are root mean squares over
+units and samples: of the stream h_0, h_(L/2), h_L and its change since before the first step, of the change of the
+outputs f, and of what input, hidden and output weights change alone. Three tables start from one base model: those of
+Zheng et al. 2026 for blocks of k >= 2 layers (condition 3.1: many) and of k = 1 (condition B.1: one), and the
+standard parameterization.
+"""
+
+import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from meanfield.common import Array
+from meanfield.execution import Run
 from meanfield.optimizers import HYBRIDS
 from meanfield.parameterizations import OPTIMIZER_NAMES
+from meanfield.simulation import TrainedStreams
 from meanfield.verification import (
     OFF,
     Bands,
@@ -28,8 +40,102 @@ from meanfield.verification import (
     of_all,
     of_rival,
 )
-from sims.common.blocks.ladders import DIRECTIONS, TABLES
-from sims.common.blocks.watched import watched
+from sims.common.blocks import (
+    ACTIVATION,
+    BIAS_OF,
+    BLOCK_OPTIONS,
+    DEFAULT,
+    DIRECTIONS,
+    NETS,
+    PAPER,
+    PRECISION,
+    SMOKE,
+    SOAP_EPSILON_OPTION,
+    TABLES,
+    Values,
+    at_places,
+    base_option,
+    batch_options,
+    block_net,
+    given_soap_epsilon,
+    hyperparameters,
+    measure_ladders,
+    own_values,
+    planned_ladders,
+    require_rate,
+    run_under,
+    trained_in,
+    watched,
+    worded,
+)
+from sims.common.command import Option, Preset, chosen_of
+from sims.common.report import answer, report
+from sims.common.results import Results
+from sims.common.study import Study, run_as_command
+from sims.common.tables import Column, Table, number, slope, table
+
+OPTIONS = (
+    *BLOCK_OPTIONS,
+    *batch_options(),
+    ACTIVATION,
+    Option("steps", "steps of training (default: 10; smoke: 2)", int, group="training"),
+    Option(
+        "tables",
+        f"of {', '.join(TABLES)} (default: all)",
+        default=list(TABLES),
+        metavar="NAME",
+        many="+",
+        check=chosen_of(TABLES),
+        group="training",
+    ),
+    Option("biases", "biases beside input and hidden matrices, which start at 0", flag=True, group="training"),
+    base_option("hidden.learning_rate=0.02"),
+    SOAP_EPSILON_OPTION,
+    PRECISION,
+    Option("plain", "no weight decay and negligible epsilons (default: such as matter)", flag=True, group="training"),
+)
+# All tables of all optimizers are judged on these.
+SMALL: dict[str, Any] = {"widths": [32, 48, 64, 96, 256], "width": 64, "depth": 2}
+PRESETS = {
+    "smoke": Preset("5 s", **SMOKE | {"optimizers": ["sgd", "adamw", "muon"], "draws": 6, "steps": 2}),
+    "default": Preset("20 s", **DEFAULT | SMALL, draws=20, steps=10, optimizers=["muon_kimi"]),
+    "paper": Preset("20 min", **PAPER, draws=32, steps=10),
+}
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """The ladders, tables, steps and batches; values that make no net are refused."""
+    described = planned_ladders(options, "steps", "tables", "base", *NETS)
+    described |= given_soap_epsilon(options.soap_epsilon, options.optimizers)
+    for optimizer in options.optimizers:
+        values = values_of(options, optimizer, "standard", options.width, options.depth)
+        block_net(values, options.width, options.depth, biases=options.biases)
+    return {"described": described | {"plain": int(options.plain), "biases": int(options.biases)}}
+
+
+def values_of(options: argparse.Namespace, optimizer: str, table: str, width: int, depth: int) -> Values:
+    """By a table, with base values of roles as given, and biases that start at 0 (Zheng et al. 2026, appendix E)."""
+    own = own_values(options.base)
+    if options.biases:
+        own = {(role, "initial_variance"): 0.0 for role in BIAS_OF} | own
+    how: dict[str, Any] = {"rate": options.rate, "acting": not options.plain, "biases": options.biases, "own": own}
+    soap_epsilon = given_soap_epsilon(options.soap_epsilon, options.optimizers)
+    return hyperparameters(optimizer, table, width, depth, **how, **soap_epsilon)
+
+
+def measure(options: argparse.Namespace, results: Results, described: dict[str, Any]) -> xr.Dataset:
+    """Streams, outputs and who changes them, by optimizer, table, size, draw and step, over both ladders."""
+    require_rate(options)
+
+    def run_of(optimizer: str, table: str, width: int, depth: int) -> Run:
+        given = values_of(options, optimizer, table, width, depth)
+        training = {"momentum": True, "steps": options.steps}
+        return run_under(options, TrainedStreams, optimizer, given, width, depth, **training)
+
+    axes = {"optimizer": options.optimizers, "table": options.tables}
+    dataset = measure_ladders(options, results, run_of, lambda _: axes, at_places)
+    return dataset.assign_coords(step=range(options.steps + 1)).assign_attrs(worded(described))
+
 
 NAME = "coordinate_check"
 
@@ -264,7 +370,7 @@ OF_RANKS = ("--tables", "many", "--optimizers", *OF_ELEMENTS, "--times", "2")
 # Outputs of a linear net bound the rank of its gradients, four of them here; masks of ReLU lift that to the samples.
 RELU = ("--activation", "relu")
 # What the default preset runs.
-NETS = "on eight samples and four outputs, widths 32 .. 256 and 2 .. 32 blocks"
+SIZES = "on eight samples and four outputs, widths 32 .. 256 and 2 .. 32 blocks"
 
 CLAIMS = (
     Claim(
@@ -277,7 +383,7 @@ CLAIMS = (
         printed='"muP aims to realize scale-invariant feature learning while maximizing the feature change induced by '
         'parameter updates" (principle 2.1)',
         hypotheses="one step on one sample, linear blocks, no momentum; checked with all nine optimizers at k = 2 and "
-        f"k = 1 over ten steps with momentum, {NETS} (Lion and SOAP at k = 1: 4 .. 64, chosen after shorter ladders "
+        f"k = 1 over ten steps with momentum, {SIZES} (Lion and SOAP at k = 1: 4 .. 64, chosen after shorter ladders "
         "left them undecided); SSO over five steps, as after ten the change of its features falls as n^(-0.16 +- "
         "0.04) (docs/findings.md). SSO keeps the norm with which weights begin, as the output variance of tables 7 and "
         "13 lies off the sphere of appendix C.11 by a factor n (S13). SOAP's epsilon has no row in the paper: "
@@ -293,7 +399,7 @@ CLAIMS = (
         printed='"SP exhibits feature-scale growth under width or depth scaling, whereas ... Condition 3.1 (k >= 2) '
         'keeps the final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses="linear blocks of k = 2 and k = 1 layers with weight decay and epsilons in place of the paper's "
-        f"Transformers; ten steps with momentum, {NETS}",
+        f"Transformers; ten steps with momentum, {SIZES}",
         checks=(*OF_HYBRIDS, standard(HYBRIDS, *HYBRIDS)),
     ),
     Claim(
@@ -306,7 +412,7 @@ CLAIMS = (
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
-        f"the depth already before training, as outputs of ReLU have a mean (S2b). Ten steps, {NETS}",
+        f"the depth already before training, as outputs of ReLU have a mean (S2b). Ten steps, {SIZES}",
         checks=(_other_table("--activation", "relu"),),
     ),
     Claim(
@@ -319,7 +425,7 @@ CLAIMS = (
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper shows it on Transformers, and its own counting of orders (eq. 5 with the "
         "norms of condition B.1) leaves them flat and loses the second order alone, as L^(-1/2). Muon, ten steps, "
-        f"{NETS}",
+        f"{SIZES}",
         checks=(_other_table(),),
         replaced_by="features, their changes and every role's share are flat, and only the second order of updates is "
         "lost (S5c), as the paper's eq. 5 has it",
@@ -348,7 +454,7 @@ CLAIMS = (
         "1e-8, the usual value of programs, too",
         printed='"First, omit the momentum and the stabilization term in the AdamW operator" (appendix C.10)',
         hypotheses="beyond what the paper derives, which has no momentum and no epsilon. SOAP at k = 2, ten steps with "
-        f"momentum, {NETS}",
+        f"momentum, {SIZES}",
         checks=(flatness("many", ("soap",), "--soap-epsilon", "1e-8"),),
         replaced_by="with an epsilon of 0.002, as large as small singular values of gradients of the base model, they "
         "are flat (S5a)",
@@ -357,3 +463,93 @@ CLAIMS = (
         "has come in yet, it is divided by epsilon alone",
     ),
 )
+
+
+QUESTION = "Does the {table} keep features and changes flat in width and depth?"
+WORDS = {
+    "k >= 2 table": "that of Zheng et al. 2026 for blocks of two and more layers (condition 3.1).",
+    "k = 1 table": "that of Zheng et al. 2026 for blocks of one layer (condition B.1).",
+    "standard": "the parameterization in which no hyperparameter scales with width or depth.",
+}
+ALONE = {
+    "|Delta h_L| by hidden weights alone": "the change of h_L if no other weights had moved, so too for other roles.",
+    "plain": "a straight line's slope, without corrections.",
+}
+
+
+def text(dataset: xr.Dataset) -> str:
+    """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
+    optimizers = list(map(str, dataset["optimizer"].values))
+    parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
+    parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in DIRECTIONS]
+    judged = findings(dataset)
+    first = judged_tables(dataset)[0]
+    question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
+    return report(question, _answer(dataset, judged), parts, judged, WORDS | ALONE)
+
+
+def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
+    """By the first table that is judged of every optimizer, that of the net's own block depth where it was run."""
+    first = judged[:: len(judged_tables(dataset))]
+    flat = sum(finding.verdict is Verdict.CONFIRMED for finding in first)
+    return answer(first, f"confirmed for {flat} of {len(first)} optimizers")
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
+    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
+    acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
+    if dataset.attrs["biases"]:
+        acting += "; biases"
+    if "soap_epsilon" in dataset.attrs:
+        acting += "; SOAP's epsilon {soap_epsilon:g} in the base model"
+    if dataset.attrs["base"]:
+        acting += "; base values {base}"
+    how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
+    return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
+
+
+def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
+    """A line for everything that is watched, under every table; columns: ladders and steps."""
+    rows, lines = watched(dataset), []
+    steps = list(dict.fromkeys(row.step for row in rows))
+    for name in map(str, dataset["table"].values):
+        for symbol in dict.fromkeys(row.symbol for row in rows):
+            same = [row for row in rows if row.symbol == symbol]
+            laws = [row.slope(dataset, optimizer, name, along) for along in DIRECTIONS for row in same]
+            cells = [f"{slope(law.settled, law.settled_stderr)} ({law.plain:+.2f})" for law in laws]
+            lines.append([TABLES[name], symbol, *cells])
+    header = [[f"in {direction}, step {step}" for step in steps] for direction in DIRECTIONS]
+    return table([["table", "slope of"], *header], lines, f"{optimizer}: slopes")
+
+
+def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
+    """|Delta h_L| after the first and the last step; some nets leave the floats, and their means with them."""
+    name = f"feature_update_norm_by_{direction}"
+    steps = list(dict.fromkeys((1, int(dataset["step"].values[-1]))))
+    with np.errstate(all="ignore"):
+        means = dataset[[name]].sel(optimizer=optimizer, place="last", step=steps).mean("draw", skipna=False)
+
+    def mean_at(size: int) -> Column:
+        return Column(f"{direction} {size}", lambda at: number(float(at[name].sel({direction: size}))))
+
+    columns = [mean_at(size) for size in dataset[direction].values]
+    title = f"{optimizer}: |Delta h_L| in {direction}, mean over draws"
+    dims = ["table", "step"]
+    return Table("sizes", title, dims, dims, columns, shown={"table": TABLES})(means)
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    planned=planned,
+    measure=measure,
+    report=text,
+    claims=CLAIMS,
+)
+
+
+if __name__ == "__main__":
+    run_as_command(NAME)

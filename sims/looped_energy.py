@@ -1,15 +1,30 @@
-"""Wang et al. 2026 on the residual energy of loops: its growth, what increments share, its cross term."""
+"""Residual energy of weight-tied loops against the number of loops, beside deep stacks with a matrix for every step.
+
+Draws H_L = |h_L|^2 / N for three residual scalings (none, 1/sqrt(L), 1/L) over numbers of loops L, in the layout of
+figure 1 of Wang et al. 2026, and holds them against the infinite-width covariance recursion, which is followed to
+thousands of loops; then the correlations of the increments (figure 2), and the size of the cross term against the
+width, the loops and eps L.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common import Array, PowerLaw
+import meanfield as mf
+from meanfield.common import MOST_LAYERS, Array, PowerLaw, require_count
+from meanfield.execution import Run
 from meanfield.nets import TiedLoop
+from meanfield.simulation import ResidualEnergies
 from meanfield.theory import has_closed_energy, log_increment_gain
 from meanfield.verification import (
     Claim,
     Contest,
     Deviation,
+    Finding,
     Judges,
     Kind,
     Ruling,
@@ -23,7 +38,172 @@ from meanfield.verification import (
     slope_contest,
     span,
 )
-from sims.common.loops import finite_width
+from sims.common.command import Option, Preset, ladder_of
+from sims.common.datasets import Axes, Variable, attributes, over, seeded_run
+from sims.common.loops import LOOP_OPTIONS, finite_width
+from sims.common.report import Report, answer
+from sims.common.results import Results
+from sims.common.study import Study, run_as_command
+from sims.common.tables import Column, Table, against, drawn, number, table
+
+# What is asked for.
+
+OPTIONS = (
+    Option(
+        "loops",
+        "numbers of loops to draw, three or more",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(3, "a growth law", maximum=MOST_LAYERS, why="numbers of loops"),
+        group="loop",
+    ),
+    Option("far", "loops to which theory is followed, by doubling", int, metavar="L", group="loop"),
+    *LOOP_OPTIONS,
+)
+PRESETS = {
+    "smoke": Preset("3 s", loops=[1, 2, 4, 8, 16], width=256, draws=128, far=128),
+    "default": Preset("6 s", loops=[1, 2, 4, 8, 16, 32, 64], width=512, draws=256, far=4096),
+    "paper": Preset("40 s", loops=[1, 2, 4, 8, 16, 32, 64], width=2048, draws=1024, far=4096),
+}
+
+# What is measured.
+
+SHARED = ("width", "activation", "weight_variance")
+INCREMENTS = ("increment", "increment_other")
+MODELS = ("looped", "deep")
+SCALINGS = ("none", "sqrt", "linear")
+# The scaling of each model under which increments are correlated, and the steps.
+HEATMAPS = {"looped": "linear", "deep": "sqrt"}
+HEATMAP_LOOPS = 24
+# Scalings eps = L^(-alpha) on either side of the threshold, followed by theory alone.
+ALPHAS = (0.75, 0.9, 1.0, 1.25, 1.5)
+# Widths, numbers of loops and values of eps L over which the cross term is followed, each at one value of the others.
+CROSS_WIDTHS, CROSS_DEPTHS, CROSS_EPS_LOOPS = (64, 128, 256, 512), (4, 8, 16, 32, 64), (0.125, 0.25, 0.5, 1.0)
+CROSS_WIDTH, CROSS_LOOPS = 128, 16
+
+VARIABLES = (
+    Variable("log_energy", "ln H_L, logarithm of the residual energy", "ln(|h_L|^2 / N), 0 at the start"),
+    Variable("largest_share", "share of the largest draw in the mean of H_L"),
+    Variable("log_energy_far", "ln H_L in the mean field, far up"),
+    Variable("log_energy_by_alpha", "ln H_L of loops in the mean field, far up, by alpha"),
+    Variable(
+        "increment_correlation",
+        "correlation coefficient of two increments of the stream",
+        source="Wang et al. 2026, figure 2",
+    ),
+    *(
+        Variable(f"{along}_spread", f"standard deviation over draws of the cross term B_L, by {words}")
+        for along, words in (("cross_width", "width"), ("cross_loops", "loops"), ("cross_eps_loops", "eps L"))
+    ),
+    Variable("model", "looped, one matrix for all steps; deep, a matrix for every step"),
+    Variable("far_loops", "loops L to which the mean field is followed"),
+    Variable("alpha", "exponent of the residual scaling, eps = L^-alpha"),
+    Variable("cross_width", "width N at which the cross term is measured"),
+    Variable("cross_loops", "loops L at which the cross term is measured"),
+    Variable("cross_eps_loops", "eps L at which the cross term is measured"),
+)
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """The numbers of loops, how far theory goes, and the longest loop."""
+    loops = options.loops
+    why = "theory goes at least as far as the draws, and over two doublings"
+    require_count("--far", options.far, minimum=max(loops[-1], 4), maximum=MOST_LAYERS, why=why)
+    return {"loops": loops, "far": options.far, "loop": _loop(options, loops[-1])}
+
+
+def _loop(
+    options: argparse.Namespace, depth: int, model: str = "looped", alpha: Any = "linear", **more: Any
+) -> TiedLoop:
+    """One loop, or one deep stack, with the options' other numbers."""
+    return TiedLoop(depth=depth, alpha=alpha, tied=model == "looped", **(attributes(options, *SHARED) | more))
+
+
+def measure(options: argparse.Namespace, results: Results, loops: list[int], far: int, loop: TiedLoop) -> xr.Dataset:
+    """Everything that is drawn, in one go on one set of workers, with theory beside (NAME_mean_field)."""
+
+    def run(net: TiedLoop, label: str, **more: Any) -> Run:
+        return seeded_run(options, net, ResidualEnergies(**more), label)
+
+    axes: Axes = {"model": MODELS, "scaling": SCALINGS, "loops": loops}
+    runs = [
+        run(_loop(options, depth, model, scaling), f"{model}, {scaling}, {depth} loops")
+        for model, scaling, depth in product(*axes.values())
+    ]
+    pairs = [
+        run(_loop(options, HEATMAP_LOOPS, *at), f"{at[0]} correlations", correlations=True) for at in HEATMAPS.items()
+    ]
+    crossed: dict[str, dict[Any, Run]] = {
+        "cross_width": {
+            width: run(_loop(options, CROSS_LOOPS, width=width), f"width {width}") for width in CROSS_WIDTHS
+        },
+        "cross_loops": {depth: _crossing(run, options, depth, 1.0) for depth in CROSS_DEPTHS},
+        "cross_eps_loops": {size: _crossing(run, options, CROSS_LOOPS, size) for size in CROSS_EPS_LOOPS},
+    }
+    every = [*runs, *pairs, *(made for row in crossed.values() for made in row.values())]
+    measured = dict(zip(map(id, every), results.draw(every), strict=True))
+    nets: Axes = {"model": MODELS, "scaling": SCALINGS, "far_loops": [2**power for power in range(far.bit_length())]}
+    tied: Axes = {"alpha": ALPHAS, "far_loops": nets["far_loops"]}
+    parts = [
+        over(axes, [_energies(run.net, measured[id(run)]) for run in runs]),
+        over(nets, [{"log_energy_far": _far(options, *at)} for at in product(*nets.values())]),
+        over(tied, [{"log_energy_by_alpha": _far(options, "looped", *at)} for at in product(*tied.values())]),
+        over({"model": MODELS}, [_heatmap(run.net, measured[id(run)]) for run in pairs], *INCREMENTS),
+        *(
+            over({along: list(row)}, [_cross_term(along, measured[id(made)], options.draws) for made in row.values()])
+            for along, row in crossed.items()
+        ),
+    ]
+    attrs = attributes(options, *SHARED) | {"fixed_loops": CROSS_LOOPS, "fixed_width": CROSS_WIDTH}
+    return xr.merge(parts).assign_attrs(attrs)
+
+
+def _energies(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Any]:
+    """ln H_L and C_L of one loop: drawn, with errors, and the mean field's logarithms."""
+    drawn, theory = measured.isel(step=-1), mf.predict(loop, level="mean_field").isel(step=-1)
+    return {
+        "log_energy": float(drawn["log_residual_energy"]),
+        "log_energy_stderr": float(drawn["log_residual_energy_stderr"]),
+        "log_energy_mean_field": float(theory["log_residual_energy"]),
+        "correlation_term": float(drawn["correlation_term"]),
+        "correlation_term_stderr": float(drawn["correlation_term_stderr"]),
+        "log_correlation_term_mean_field": float(theory["log_correlation_term"]),
+        "largest_share": float(drawn["residual_energy_largest_share"]),
+    }
+
+
+def _far(options: argparse.Namespace, model: str, alpha: Any, depth: int) -> float:
+    """ln H_L of the mean field."""
+    return float(mf.predict(_loop(options, depth, model, alpha), level="mean_field")["log_residual_energy"][-1])
+
+
+def _heatmap(loop: TiedLoop, measured: xr.Dataset) -> dict[str, Array]:
+    """Correlation of increments, <r_s, r_t> / (|r_s| |r_t|) in mean: drawn, its error, and the mean field's."""
+    name = "increment_correlation"
+    drawn, stderr = (measured[f"{name}{end}"].values for end in ("", "_stderr"))
+    theory = mf.predict(loop, level="mean_field", correlations=True)[name].values
+    return {name: drawn / _norms(drawn), f"{name}_stderr": stderr / _norms(drawn)} | {
+        f"{name}_mean_field": theory / _norms(theory)
+    }
+
+
+def _norms(products: Array) -> Array:
+    """|r_s| |r_t| from all <r_s, r_t>."""
+    return np.sqrt(np.outer(np.diagonal(products), np.diagonal(products)))
+
+
+def _crossing(run: Callable[[TiedLoop, str], Run], options: argparse.Namespace, loops: int, eps_loops: float) -> Run:
+    """The run of a loop of the width `CROSS_WIDTH` under eps = ``eps_loops`` / L."""
+    alpha = 1 - float(np.log(eps_loops) / np.log(loops))
+    return run(_loop(options, loops, alpha=alpha, width=CROSS_WIDTH), f"cross term, {loops} loops, eps L = {eps_loops}")
+
+
+def _cross_term(along: str, measured: xr.Dataset, draws: int) -> dict[str, float]:
+    """Standard deviation of one draw of B_L, with its error for a Gaussian."""
+    name, spread = f"{along}_spread", float(measured["cross_term_stderr"][-1]) * float(np.sqrt(draws))
+    return {name: spread, f"{name}_stderr": spread / float(np.sqrt(2 * (draws - 1)))}
+
 
 NAME = "looped_energy"
 
@@ -317,3 +497,112 @@ CLAIMS = (
         checks=checks(NAME, judge_cross_in_width, judge_cross_in_loops, judge_cross_in_eps, judge_cross_term),
     ),
 )
+
+
+WORDS = {
+    "ln H": "logarithm of |h_L|^2 / N, 0 at the start.",
+    "none": "eps = 1; sqrt: eps = L^(-1/2); linear: eps = 1/L.",
+    "spread of B": "standard deviation over draws of the cross term B_L = 2 <h_0, h_L - h_0> / N, the part of "
+    "H_L - H_0 that is linear in the change of the stream.",
+}
+TITLES = {"looped": "Looped: one matrix for all steps", "deep": "Deep: a matrix for every step"}
+EPS = {"none": "eps = 1", "sqrt": "eps = L^(-1/2)", "linear": "eps = 1/L"}
+
+
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+    last = dataset["log_energy"].sel(model="looped").isel(loops=-1)
+    grown, bounded = (float(last.sel(scaling=name)) for name in ("sqrt", "linear"))
+    at_end = f"after {int(last['loops'])} steps ln(H_L / H_0) = {grown:.3g}; under 1/L it is {bounded:.3g}"
+    return answer([judge_printed_growth(dataset)], at_end)
+
+
+def _energy_column(scaling: str) -> Column:
+    header = [f"ln H, {EPS[scaling]}", "mean field", "s.e."]
+    return Column(header, lambda at: against(at.sel(scaling=scaling), "log_energy"))
+
+
+def _energy_tables(dataset: xr.Dataset) -> list[str]:
+    columns = [*map(_energy_column, EPS)]
+    tables = {model: Table("energy table", title, ["loops"], "loops", columns) for model, title in TITLES.items()}
+    return [made(dataset.sel(model=model)) for model, made in tables.items()]
+
+
+def _far_column(model: str, scaling: str) -> Column:
+    at_net = {"model": model, "scaling": scaling}
+    return Column(f"{model}, {scaling}", lambda at: number(float(at["log_energy_far"].sel(at_net))))
+
+
+FAR_TABLE = Table(
+    "far table",
+    "ln H of the mean field, far up",
+    ["far_loops"],
+    "loops",
+    [_far_column(*net) for net in product(TITLES, EPS)],
+)
+
+
+def _far_table(dataset: xr.Dataset) -> str:
+    """At every other number of loops."""
+    return FAR_TABLE(dataset.isel(far_loops=slice(None, None, 2)))
+
+
+def _correlation_table(dataset: xr.Dataset) -> str:
+    count, lines = dataset.sizes["increment"], []
+    for model, distance in product(TITLES, (1, count // 2, count - 1)):
+        at = dataset.sel(model=model)
+        both = (at[f"increment_correlation{end}"].values for end in ("", "_mean_field"))
+        lines.append([model, str(distance), *(number(np.diagonal(matrix, distance).mean()) for matrix in both)])
+    title = f"Correlation of increments at a distance, mean over {count} steps (looped: 1/L, deep: L^(-1/2))"
+    return table(["model", "distance", "drawn", "mean field"], lines, title)
+
+
+def _cross_table(along: str, key: str, where: str, *times: Column) -> Table:
+    """The spread of B along one of its sizes; ``times`` another column, in units that make it constant."""
+    spread = Column("spread of B", f"{along}_spread")
+    return Table("cross tables", f"Cross term B_L of one draw, looped: {where}", [along], key, [spread, *times])
+
+
+def _in_powers(header: str, along: str, power: float) -> Column:
+    return Column(header, lambda at: drawn(at, f"{along}_spread", float(at[along]) ** power))
+
+
+CROSS_TABLES = [
+    _cross_table(
+        "cross_width", "width N", "{fixed_loops} loops, eps = 1/L", _in_powers("times sqrt(N)", "cross_width", 0.5)
+    ),
+    _cross_table("cross_loops", "loops L", "width {fixed_width}, eps = 1/L"),
+    _cross_table(
+        "cross_eps_loops",
+        "eps L",
+        "{fixed_loops} loops, width {fixed_width}",
+        _in_powers("over eps L", "cross_eps_loops", -1.0),
+    ),
+]
+
+REPORT = Report(
+    question="Does the energy of weight-tied loops under eps = L^(-1/2) grow as L (Wang et al. 2026)?",
+    answer=_answer,
+    heading="h <- h + eps W phi(h), width {width}, phi {activation}, sigma_W^2 {weight_variance}\n"
+    "{draws} draws for each net, seed {seed}",
+    parts=[_energy_tables, _far_table, _correlation_table, *CROSS_TABLES],
+    findings=JUDGES.findings,
+    words=WORDS,
+)
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="35 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=CLAIMS,
+)
+
+
+if __name__ == "__main__":
+    run_as_command(NAME)

@@ -1,6 +1,0 @@
-"""`python -m sims.looped_energy`."""
-
-from sims.common.study import run_as_command
-
-if __name__ == "__main__":
-    run_as_command("looped_energy")
