@@ -86,6 +86,12 @@ def simulate(
         OverflowError: the numbers of a draw leave the range of floats.
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
+
+    Example:
+        >>> import meanfield as mf
+        >>> measured = mf.simulate(mf.MLP(depth=8, width=256), draws=16, seed=0)
+        >>> measured["update_energy"].sizes["layer"], measured.attrs["draws"]
+        (8, 16)
     """
     measures = _measures(net, measure, options)
     runs = [Run(net, measure, draws, seed) for measure in measures]
@@ -110,6 +116,11 @@ def memory(net: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | N
         TypeError, ValueError: not a net, options that `simulate` refuses, a number of draws that is no count.
 
     Source: docs/theory.md section 12 for lazy weights.
+
+    Example:
+        >>> import meanfield as mf
+        >>> mf.memory(mf.MLP(depth=8, width=256), draws=16) < 2**30
+        True
     """
     measures = _measures(net, measure, options)
     count = require_count("draws", draws, why="how many networks are drawn")
@@ -233,6 +244,12 @@ class Run:
     Raises:
         TypeError, ValueError: what is no net or no measure, a bad count, or a net or options that the measure does not
             serve.
+
+    Example:
+        >>> import meanfield as mf
+        >>> runs = [mf.Run(mf.MLP(depth=depth, width=64), mf.Energies(), draws=8, seed=0) for depth in (2, 4)]
+        >>> [dataset.sizes["layer"] for dataset in mf.simulate_all(runs)]
+        [2, 4]
     """
 
     net: Any
@@ -287,6 +304,12 @@ def simulate_all(
     Raises:
         TypeError: what are no runs, no workers or no store.
         MemoryError: more than the machine has; before any run starts.
+
+    Example:
+        >>> import meanfield as mf
+        >>> runs = [mf.Run(mf.MLP(depth=4, width=width), mf.Energies(), draws=8, seed=0) for width in (32, 64)]
+        >>> len(list(mf.simulate_all(runs)))
+        2
     """
     runs = require_instances("runs", runs, Run, "runs, such as meanfield.Run(net, meanfield.Energies(), draws, seed)")
     if store is not None:

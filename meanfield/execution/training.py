@@ -136,6 +136,16 @@ def train(
         MemoryError: more than the machine has. All before any work.
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
+
+    Example:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> rng = np.random.default_rng(0)
+        >>> data = rng.standard_normal((64, 8)), rng.integers(0, 3, 64)
+        >>> net = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
+        >>> trained = mf.train(net, data, rates=[0.01, 0.1], steps=5, batch_size=16, seeds=2)
+        >>> trained["loss"].dims
+        ('rate', 'seed', 'step')
     """
     run = training_run(net, data, rates=rates, seeds=seeds, weights=weights, **options)
     return simulate_all([run], workers=workers, store=store_in(resume_in))[0]

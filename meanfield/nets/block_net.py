@@ -47,6 +47,12 @@ class BlockNet(Net):
             or variances below zero.
 
     Source: Zheng et al. 2026, section 3.1, appendices B and G.2.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.BlockNet(depth=4, width=32)
+        >>> net.weight_shapes[:2]
+        [(32, 16), (32, 32)]
     """
 
     width: int

@@ -47,6 +47,13 @@ class Batch:
         TypeError, ValueError: a correlation outside 0 .. 1, a mean below 0, numbers that are not real, unknown labels.
 
     Source: Zhang et al. 2026, Lemma 4 and its remark, section B.2 (m = 0).
+
+    Example:
+        >>> import meanfield as mf
+        >>> alike = mf.Batch(input_correlation=0.5, labels="teacher")
+        >>> measured = mf.simulate(mf.MLP(depth=2, width=32, inputs=4), draws=8, seed=0, batch=alike)
+        >>> measured["label_term"].shape
+        (2,)
     """
 
     input_correlation: float = 0.0
@@ -227,6 +234,13 @@ def patch_tokens(images: ArrayLike, *, patch: int | tuple[int, int], width: int,
             is no whole number or negative.
 
     Source: Zhang et al. 2026, section 4 (the embedding of ViT, without positions).
+
+    Example:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> images = np.random.default_rng(0).standard_normal((5, 3, 8, 8))
+        >>> mf.patch_tokens(images, patch=4, width=16).shape  # samples, channels, tokens
+        (5, 16, 4)
     """
     pixels = real_array("images", images)
     if pixels.ndim != 4 or 0 in pixels.shape:

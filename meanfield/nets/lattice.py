@@ -75,6 +75,11 @@ def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]
         ValueError: a length below 1, or grid and kernel of different dimension.
 
     Source: Zhang et al. 2026, section 3.3, Lemma 3.
+
+    Example:
+        >>> import meanfield as mf
+        >>> mf.boundary_fraction((8, 8), (3, 3))
+        0.4375
     """
     grid = require_counts("grid", grid)
     kernel = require_counts("kernel", kernel)

@@ -104,4 +104,9 @@ class TiedLoop(Loop):
             variance that is not positive, or an alpha that leaves eps no place among the floats.
 
     Source: Wang et al. 2026, eq. 1, appendix B.
+
+    Example:
+        >>> import meanfield as mf
+        >>> mf.TiedLoop(depth=6, width=64, alpha=0.5).weight_shapes
+        [(64, 64)]
     """

@@ -109,6 +109,12 @@ class ResidualMLP(Residual, MLP):
             another width than the stream without a stem.
 
     Source: Zhang et al. 2026, eqs. 4, 5, 28.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.ResidualMLP(depth=8, width=64, block_depth=2)
+        >>> len(net.units), net.weight_variances[0] * 64
+        (8, 0.25)
     """
 
 
@@ -126,4 +132,10 @@ class ResidualConvNet(Residual, ConvNet):
         TypeError, ValueError: as for `ConvNet` and `ResidualMLP`.
 
     Source: Zhang et al. 2026, section 4.3.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.ResidualConvNet(depth=4, channels=16, grid=(8, 8), kernel=(3, 3), stem=1, input_channels=3)
+        >>> net.input_shape, net.weight_shapes[0]
+        ((1, 3, 8, 8), (16, 3, 3, 3))
     """

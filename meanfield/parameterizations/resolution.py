@@ -41,7 +41,7 @@ def transfer_hyperparameters(
     them knows the depth. `python -m sims.hyperparameters` prints both.
 
     Args:
-        optimizer: one of `OPTIMIZERS`, or a hybrid HIDDEN-OTHERS of two of them, such as "muon-adamw", of which the
+        optimizer: one of `OPTIMIZER_NAMES`, or a hybrid HIDDEN-OTHERS of two of them, such as "muon-adamw", of which the
             first steps hidden weights and the second all other parameters.
         width, depth: n and L of the net to be trained, L its number of residual blocks.
         base_width, base_depth: those of the base model, on which the base values were tuned.
@@ -67,6 +67,13 @@ def transfer_hyperparameters(
             nothing, where nothing scales, or without the dimensions that it depends on.
 
     Source: Zheng et al. 2026, sections 4.1 and 4.4, tables 1, 3 .. 7 and 9 .. 13.
+
+    Example:
+        >>> import meanfield as mf
+        >>> sizes = {"width": 1024, "depth": 64, "base_width": 256, "base_depth": 16, "block_depth": 2}
+        >>> carried = mf.transfer_hyperparameters("adamw", **sizes, base_values={"learning_rate": 0.01})
+        >>> carried["hidden"]
+        {'learning_rate': 0.0025}
     """
     by_role = optimizers_by_role(optimizer, block_depth, roles)
     width_ratio = require_count("width", width) / require_count("base_width", base_width)
@@ -95,10 +102,10 @@ def transfer_hyperparameters(
 
 
 def optimizers_by_role(optimizer: str, block_depth: int, roles: Sequence[str] | None = None) -> dict[str, str]:
-    """role -> which of `OPTIMIZERS` steps it, in the order of ``roles``.
+    """role -> which of `OPTIMIZER_NAMES` steps it, in the order of ``roles``.
 
     Args:
-        optimizer: one of `OPTIMIZERS`, or a hybrid HIDDEN-OTHERS of two of them.
+        optimizer: one of `OPTIMIZER_NAMES`, or a hybrid HIDDEN-OTHERS of two of them.
         block_depth: layers of a residual branch.
         roles: those wanted; if left out, all for which the tables of these optimizers have columns.
 

@@ -217,6 +217,11 @@ def hyperparameter_table(optimizer: str, block_depth: int) -> Table:
         ValueError: an unknown optimizer; TypeError, ValueError: a block depth that is no count.
 
     Source: Zheng et al. 2026, tables 3 .. 7 and 9 .. 13.
+
+    Example:
+        >>> import meanfield as mf
+        >>> print(mf.hyperparameter_table("adamw", block_depth=2).rows["learning_rate"]["hidden"])
+        1/r_n
     """
     require_choice("optimizer", optimizer, OPTIMIZER_NAMES)
     one_layer = require_count("block_depth", block_depth, why="layers of a branch") == 1

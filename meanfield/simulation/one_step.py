@@ -77,6 +77,15 @@ def one_step(
         OverflowError: changes outside the range of floats.
 
     Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
+
+    Example:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> net, rng = mf.MLP(depth=2, width=4, outputs=3), np.random.default_rng(0)
+        >>> weights = [rng.standard_normal(shape) for shape in net.weight_shapes]
+        >>> inputs, error = rng.standard_normal(net.input_shape), rng.standard_normal(net.output_shape)
+        >>> [change.shape for change in mf.one_step(net, weights, inputs, error)]
+        [(1, 4), (1, 4)]
     """
     require_net(net, units=True)
     arrays = _arrays(backend, precision)
@@ -109,6 +118,14 @@ def pre_activations(
     For a loop, the stream h_1 .. h_L alone. Same arguments and errors as `one_step`.
 
     Source: Zhang et al. 2026, eqs. 2, 3; Wang et al. 2026, eq. 1.
+
+    Example:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> net, rng = mf.MLP(depth=2, width=4, outputs=3), np.random.default_rng(0)
+        >>> weights = [rng.standard_normal(shape) for shape in net.weight_shapes]
+        >>> [values.shape for values in mf.pre_activations(net, weights, rng.standard_normal(net.input_shape))]
+        [(1, 4), (1, 4), (1, 3)]
     """
     require_net(net, units=True)
     arrays = _arrays(backend, precision)

@@ -115,6 +115,13 @@ def predict(
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         ArithmeticError: an accuracy of softmaxes that two million points do not reach.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.MLP(depth=8, width=64)
+        >>> exact, limit = mf.predict(net, level="exact"), mf.predict(net, level="mean_field")
+        >>> round(float(exact["label_learning_rate_scale"] / limit["label_learning_rate_scale"]), 3)
+        0.905
     """
     net = _predictable(net, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():

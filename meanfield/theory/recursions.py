@@ -79,6 +79,11 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
             of z than its sign leave no closed set of moments, and on a stream even signs are remembered.
 
     Source: docs/theory.md section 3.
+
+    Example:
+        >>> import meanfield as mf
+        >>> print(str(mf.derive("Theta_ij Theta_ij", activation="linear")).splitlines()[0])
+        linear layer, up, 5 moments; n: width of the new layer; s: variance of its weights
     """
     for given in moments:
         if not isinstance(given, str):

@@ -42,6 +42,13 @@ class Transfer:
         error: relative standard error of the rate, from the draws that it rests on.
         premises: what the rates assume.
         warnings: the premises that these nets break.
+
+    Example:
+        >>> import meanfield as mf
+        >>> small, large = mf.MLP(depth=4, width=512), mf.MLP(depth=16, width=512)
+        >>> carried = mf.explain_transfer(0.1, small, large, rule="power_law")
+        >>> round(carried.rate, 4)
+        0.0125
     """
 
     rate: float
@@ -90,6 +97,12 @@ def transfer_learning_rate(
             the rule does not serve, a carried rate outside the range of a float (under "auto", by every rule).
 
     Source: Zhang et al. 2026, eq. 9, section 5; Wang et al. 2026, eqs. 3, 4; docs/theory.md section 15.
+
+    Example:
+        >>> import meanfield as mf
+        >>> small, large = mf.MLP(depth=4, width=2048), mf.MLP(depth=16, width=2048)
+        >>> round(mf.transfer_learning_rate(0.1, small, large), 4)
+        0.015
     """
     carried = explain_transfer(rate, architecture_from, architecture_to, rule=rule)
     sentences = list(carried.warnings)
@@ -113,6 +126,13 @@ def explain_transfer(
 
     Returns:
         A `Transfer`.
+
+    Example:
+        >>> import meanfield as mf
+        >>> small, large = mf.MLP(depth=4, width=512), mf.MLP(depth=16, width=512)
+        >>> carried = mf.explain_transfer(0.1, small, large)
+        >>> carried.rule
+        'typical'
     """
     start: Any
     end: Any

@@ -72,6 +72,15 @@ def stable_rate(
         OverflowError: a curvature outside the range of floats.
 
     Source: docs/theory.md section 21.
+
+    Example:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> rng = np.random.default_rng(0)
+        >>> data = rng.standard_normal((32, 8)), rng.integers(0, 3, 32)
+        >>> net = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
+        >>> mf.stable_rate(net, data, draws=2, seed=0)["stable_rate_quantile"].dims
+        ('quantile',)
     """
     require_net(net, units=True)
     require_choice("loss", loss, LOSSES)

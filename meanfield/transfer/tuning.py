@@ -228,6 +228,16 @@ def tuned_rate(
             or all inputs are 0; a stable rate outside 1e-15 .. 1e15 to begin at.
 
     Source: Zhang et al. 2026, sections 4.1 and 4.2.
+
+    Example:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> rng = np.random.default_rng(0)
+        >>> data = rng.standard_normal((64, 8)), rng.integers(0, 3, 64)
+        >>> net = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
+        >>> tuned = mf.tuned_rate(net, data, steps=8, batch_size=16, seeds=2)
+        >>> tuned["seed_tuned_rate_log10"].dims
+        ('seed',)
     """
     how: dict[str, Any] = {"seeds": seeds, "guess": guess, "spacing": spacing, "grid": grid, "most_rates": most_rates}
     tuning = Tuning(net=net, data=data, training=options, **how)

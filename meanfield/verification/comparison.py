@@ -65,6 +65,13 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
         TypeError: what is no dataset.
         ValueError: datasets of different nets or layers, saying in what they differ, or without a measured quantity
             that both hold.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.MLP(depth=4, width=64)
+        >>> compared = mf.compare(mf.simulate(net, draws=64, seed=0), mf.predict(net, level="exact"))
+        >>> bool((abs(compared["update_energy_zscore"]) < 4).all())
+        True
     """
     for which, given in (("measured", measured), ("predicted", predicted)):
         if not isinstance(given, xr.Dataset):

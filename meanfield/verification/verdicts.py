@@ -41,6 +41,11 @@ class Deviation:
 
     Raises:
         TypeError, ValueError: what is no real number, negative errors or allowances, shapes that do not fit, no point.
+
+    Example:
+        >>> import meanfield as mf
+        >>> mf.Deviation([0.25, -0.125], stderr=0.0625, allowance=0.125).worst
+        2.0
     """
 
     def __init__(self, difference: ArrayLike, stderr: ArrayLike, allowance: ArrayLike = 0.0) -> None:
@@ -182,6 +187,12 @@ class Bands:
 
     `Bands.of` finds both from the number of comparisons and of draws, by Student's t. What is no positive number is
     refused, and a doubt beyond the alarm.
+
+    Example:
+        >>> import meanfield as mf
+        >>> bands = mf.Bands.of(comparisons=10, effective=100)
+        >>> bands.doubt < bands.alarm
+        True
     """
 
     doubt: float
@@ -240,6 +251,13 @@ def judge(
         TypeError, ValueError: an argument of another kind, and a negative share.
 
     Source: Berger 1982, theorem 1, for the rival of one point.
+
+    Example:
+        >>> import meanfield as mf
+        >>> slope, stderr = -1.49, 0.02
+        >>> bands = mf.Bands.of(comparisons=1, effective=1000)
+        >>> mf.judge(mf.Deviation(slope + 1.5, stderr), mf.Deviation(slope + 1.0, stderr), bands).value
+        'CONFIRMED'
     """
     of_rival = bands if of_rival is None else of_rival
     for kind, arguments in {Deviation: (claim, rival), Bands: (bands, of_rival), Real: (largest_share,)}.items():

@@ -111,6 +111,13 @@ class Energies(Measure):
         TypeError, ValueError: unknown names, inputs of another shape, "gram" for nets without a Gram process.
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.MLP(depth=4, width=64)
+        >>> measured = mf.simulate(net, draws=8, seed=0, measure=mf.Energies(precision="float32"))
+        >>> measured["update_energy"].dims
+        ('layer',)
     """
 
     inputs: Any = None

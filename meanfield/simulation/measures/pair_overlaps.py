@@ -64,6 +64,12 @@ class PairOverlaps(Measure):
         TypeError, ValueError: a loop or a list of units, a pair outside the net, bad counts or names.
 
     Source: Zhang et al. 2026, eqs. 13-15, 27, 30-35.
+
+    Example:
+        >>> import meanfield as mf
+        >>> overlaps = mf.PairOverlaps(pairs=[((1, 1), (2, 1))])  # unit 1 of layer 1, and unit 1 of layer 2
+        >>> mf.simulate(mf.MLP(depth=4, width=64), draws=8, seed=0, measure=overlaps)["overlap"].dims
+        ('pair', 'layer')
     """
 
     pairs: tuple[DirectionPair, ...]

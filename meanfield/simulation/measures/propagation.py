@@ -46,6 +46,12 @@ class ActivationStatistics(Measure):
         TypeError: a loop or a list of units.
 
     Source: Zhang et al. 2026, appendix F; docs/theory.md section 6.
+
+    Example:
+        >>> import meanfield as mf
+        >>> measured = mf.simulate(mf.MLP(depth=4, width=64), draws=8, seed=0, measure=mf.ActivationStatistics())
+        >>> sorted(measured.sizes)
+        ['layer', 'layer_other', 'quantile']
     """
 
     weights: str = "auto"
@@ -100,6 +106,12 @@ class TokenStatistics(Measure):
         TypeError, ValueError: no net, a net of a single token, inputs of another shape, an unknown kind of weights.
 
     Source: Zhang et al. 2026, section 3.5; docs/theory.md section 19.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.Transformer(depth=1, width=16, tokens=4)
+        >>> sorted(mf.simulate(net, draws=4, seed=0, measure=mf.TokenStatistics()).sizes)
+        ['layer', 'layer_other', 'quantile']
     """
 
     inputs: Any = None
@@ -195,6 +207,12 @@ class TangentPropagation(Measure):
             given twice, inputs of another shape, an unknown kind of weights.
 
     Source: Zhang et al. 2026, eqs. 41-44.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.Transformer(depth=1, width=16, tokens=4)
+        >>> sorted(mf.simulate(net, draws=4, seed=0, measure=mf.TangentPropagation()).sizes)
+        ['direction', 'layer', 'start']
     """
 
     starts: tuple[int, ...] = (0,)

@@ -306,6 +306,13 @@ class TrainedResidualEnergies(Measure):
         OverflowError: a net leaves the range of floats while it trains.
 
     Source: Wang et al. 2026, eq. 2, section 3.1.
+
+    Example:
+        >>> import meanfield as mf
+        >>> net = mf.Transformer(depth=1, width=16, tokens=4, outputs=3)
+        >>> trained = mf.TrainedResidualEnergies(steps=2)
+        >>> mf.simulate(net, draws=4, seed=0, measure=trained)["trained_residual_energy"].dims
+        ('update', 'step')
     """
 
     weights: ClassVar[str] = "dense"  # type: ignore[misc]
