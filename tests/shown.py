@@ -1,7 +1,8 @@
-"""What every printed cell and every drawn line of the smoke runs shows, as it was read and kept in two files.
+"""What every printed cell and every drawn line of the smoke runs shows, as it was read and kept in three files.
 
 ``python -m tests.shown FOLDER`` writes these files anew from a folder that `python -m sims.claims --preset smoke --out
-FOLDER` has filled. Read what changes: a cell must show what the words around it say.
+FOLDER` has filled; of a study without a run there, what is kept stays. Read what changes: a cell must show what the
+words around it say.
 """
 
 import sys
@@ -40,7 +41,8 @@ def main(folder):
     runs = {path.stem: path for path in Path(folder).glob("*.nc")}
     datasets = {name: xr.load_dataset(runs[run], engine="netcdf4") for name, run in first_runs(runs).items()}
     for kind, lines_of in (("printed", shown), ("plotted", of_figure(plotted)), ("looks", of_figure(looks))):
-        parts = ["\n".join([f"## {name}", *lines_of(name, datasets[name]), ""]) for name in sorted(datasets)]
+        of_studies = kept(kind) | {name: lines_of(name, dataset) for name, dataset in datasets.items()}
+        parts = ["\n".join([f"## {name}", *lines, ""]) for name, lines in sorted(of_studies.items())]
         KEPT[kind].write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -10,13 +10,14 @@ import meanfield as mf
 import sims
 from figures._command import figure_names
 from meanfield.quantities.registry import QUANTITIES
+from meanfield.verification.claims import Kind
 from sims import simulation as simulation_module
 from sims.claims.catalogue import CLAIMS
 
 # Commands that draw nothing and judge nothing: they serve numbers to those who need them.
 SERVICES = ("claims", "hyperparameters", "sweep")
 # Claims that no paper makes: what we ask beside those that it does.
-OF_OUR_OWN = {"A3c", "T2", "T3", "T6b", "T6c", "T7"}
+OF_OUR_OWN = {name for name, claim in CLAIMS.items() if claim.kind is Kind.OWN}
 NETS = (
     mf.MLP(depth=2, width=4),
     mf.ConvNet(depth=2, channels=4, grid=(4,), readout="convolution"),

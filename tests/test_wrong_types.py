@@ -12,8 +12,10 @@ from meanfield.verification.judges import Judge
 ROOMS = (
     "meanfield",
     *(f"meanfield.{room}" for room in ("common", "execution", "nets", "optimizers", "parameterizations", "quantities")),
-    *(f"meanfield.{room}" for room in ("simulation", "theory", "transfer", "verification")),
+    *(f"meanfield.{room}" for room in ("simulation", "theory", "transfer")),
 )
+# The engine of verdicts is not among the rooms: beside what `meanfield` lists of it, its names are for judges, which
+# are handed the datasets of their own study.
 WRONG = (None, "word", 5, {"a": 1}, [1])
 REFUSALS = (TypeError, ValueError, OverflowError, MemoryError, OSError)
 ESCAPES = (AttributeError, LookupError, AssertionError, NameError)

@@ -77,6 +77,7 @@ def log_update_energies(loop: Loop) -> Array:
     return energies
 
 
+@takes(Loop)
 def has_closed_energy(loop: Loop) -> bool:
     """Whether `log_correlation_law` serves this loop."""
     return loop.sigma.homogeneous and (not loop.tied or loop.activation == "linear")
@@ -128,6 +129,7 @@ def step_exponent(loop: Loop) -> float:
     return -power_of(depths, [loop.replace(depth=depth).step_size for depth in depths], "size of a step") + 0.0
 
 
+@takes(Loop)
 def log_increment_gain(loop: Loop) -> float:
     """ln x, x = eps^2 sigma_W^2 q: the energy of one increment over that of the stream."""
     return increment_scale(loop) + log(loop.sigma.gain)

@@ -1,10 +1,10 @@
 """Every standard error that estimates and measures state, against that of a bootstrap over the same draws."""
 
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
 from meanfield.common.estimates import (
@@ -53,8 +53,7 @@ def _slope(law):
 
 def _dataset(values):
     estimate = summarise(values)
-    columns = {"x": SIZES, "y": estimate.mean, "y_stderr": estimate.stderr}
-    return {name: SimpleNamespace(values=values) for name, values in columns.items()}
+    return xr.Dataset({"y": ("x", estimate.mean), "y_stderr": ("x", estimate.stderr)}, {"x": SIZES})
 
 
 def _by_mean(values):

@@ -1,7 +1,6 @@
 """Processes that compute for a command: stopped with it, however it ends, and named where they cannot begin."""
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -11,10 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import meanfield as mf
 from meanfield.execution import workers as processes
-from meanfield.execution.run import Run
-from meanfield.execution.training import training_run
 from tests.sims.commands import assert_gone
 
 ROOT = Path(__file__).parent.parent.parent
@@ -140,23 +136,6 @@ def test_a_guarded_script_runs(tmp_path):
 def _here():
     """The environment of a script that lies elsewhere and imports this library."""
     return os.environ | {"PYTHONPATH": str(ROOT)}
-
-
-def test_a_process_that_draws_loads_no_xarray():
-    """Which would be a quarter of its start."""
-    net = mf.MLP(depth=2, width=4)
-    data = np.ones((4, 4)), np.zeros(4, int)
-    runs = Run(net, mf.Energies(), 2, 0), training_run(net.replace(outputs=2), data, rates=0.1, steps=1)
-    chunks = [run.chunks()[0] for run in runs]
-    drawing = f"""
-import pickle, sys
-from meanfield.execution.chunks import compute_chunk
-for chunk in pickle.loads({pickle.dumps(chunks)!r}):
-    compute_chunk(chunk)
-print("xarray" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", drawing], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 def _die():

@@ -4,6 +4,7 @@ import pytest
 
 import sims.common.tables
 import sims.looped_energy as loops
+from tests import shown as keeper
 from tests.shown import first_runs, kept
 from tests.sims.printed import shown
 
@@ -29,3 +30,15 @@ def test_a_wrong_sign_is_seen(smoke_runs, monkeypatch):
     right = sims.common.tables.signed
     monkeypatch.setattr(sims.common.tables, "signed", lambda value: right(-value))
     assert shown("looped_energy", smoke_runs["looped_energy"]) != PRINTED["looped_energy"]
+
+
+def test_a_new_study_stands_beside_what_is_kept(smoke_run, tmp_path, monkeypatch):
+    """The keeper writes all three files again from the run of one study that they lack."""
+    texts = {kind: path.read_text(encoding="utf-8") for kind, path in keeper.KEPT.items()}
+    monkeypatch.setattr(keeper, "KEPT", {kind: tmp_path / f"{kind}.txt" for kind in texts})
+    for kind, text in texts.items():
+        without = [part for part in text.split("## ") if not part.startswith("looped_update\n")]
+        keeper.KEPT[kind].write_text("## ".join(without), encoding="utf-8")
+    smoke_run("looped_update").to_netcdf(tmp_path / "looped_update.nc", engine="netcdf4")
+    keeper.main(tmp_path)
+    assert {kind: path.read_text(encoding="utf-8") for kind, path in keeper.KEPT.items()} == texts

@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 from figures._command import figure_names
-from meanfield.execution import run as execution
 from sims import simulation as simulation_module
 from sims.common import results as _results
 from sims.looped_update import STUDY as looped_update
@@ -85,7 +84,7 @@ def test_points_draw_independently(swept):
 
 def test_an_interrupted_sweep_continues_and_a_longer_one_runs_what_is_new(tmp_path, monkeypatch):
     drawn, interrupted_at = [], 2
-    draw = execution.simulate_all
+    draw = _results.simulate_all
 
     def counted(*arguments, **options):
         if len(drawn) == interrupted_at:
@@ -93,7 +92,7 @@ def test_an_interrupted_sweep_continues_and_a_longer_one_runs_what_is_new(tmp_pa
         drawn.append(arguments)
         return draw(*arguments, **options)
 
-    monkeypatch.setattr(execution, "simulate_all", counted)
+    monkeypatch.setattr(_results, "simulate_all", counted)
     config = CONFIG.replace("loops = [[2, 4], [2, 8]]\n", "").replace("width = 16", "width = 16\nloops = [2, 4]")
     config = config.replace("[1.0, 2.0]", "[1.0, 1.5, 2.0]")
     with pytest.raises(SystemExit) as ended:
@@ -197,9 +196,9 @@ def test_a_missing_configuration_is_named(tmp_path, capsys):
             'simulation = "mlp_depth"\n[sweep]\nwidth = [8, 1_000_000_000_000]\n[fixed]\nprecision = "float32"',
             ": drawing with 1 worker(s) needs about",
         ),
-        ('simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nfrom = 2', "parameter of sims."),
+        ('simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nstart = 2', "parameter of sims."),
         (
-            'simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nstart = 2\nend = 4',
+            'simulation = "learning_rate_scale"\n[sweep]\ntransfer = [0.1]\n[fixed]\nfrom = 2\nto = 4',
             ": it writes no dataset; leave out what only prints",
         ),
     ],

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tqdm
 
 import meanfield as mf
 from meanfield.common import machine
@@ -116,7 +115,7 @@ def test_an_hour_is_granted():
 
 def test_a_bar_shows_after_two_seconds_and_changes_nothing(monkeypatch):
     made = []
-    monkeypatch.setattr(tqdm, "tqdm", lambda steps, **how: made.append(how) or steps)
+    monkeypatch.setattr(machine, "tqdm", lambda steps, **how: made.append(how) or steps)
     assert list(progress(range(3), 3, "layer")) == [0, 1, 2]
     assert made == [{"total": 3, "unit": "layer", "delay": 2, "disable": None, "leave": False}]
     assert progress([1], 1, "layer") == [1]
@@ -144,6 +143,6 @@ def test_every_walk_has_a_bar(net, monkeypatch):
             raise Begun
         return steps
 
-    monkeypatch.setattr(tqdm, "tqdm", bar)
+    monkeypatch.setattr(machine, "tqdm", bar)
     with pytest.raises(Begun):
         mf.predict(net, level="mean_field")
