@@ -1,1 +1,12 @@
 """Figures from saved datasets: one module per simulation, same stem, ``draw(dataset) -> Figure``."""
+
+from pathlib import Path
+
+# Modules of this folder that draw nothing themselves.
+_NOT_FIGURES = ("render", "style")
+
+
+def figure_names() -> list[str]:
+    """Every figure; each has the name of the simulation whose dataset it draws."""
+    stems = (path.stem for path in sorted(Path(__file__).parent.glob("*.py")))
+    return [stem for stem in stems if not stem.startswith("_") and stem not in _NOT_FIGURES]

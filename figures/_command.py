@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import xarray as xr
 
+from figures import figure_names
 from figures.render import METADATA, Draw, save
 from figures.style import STYLES
 from meanfield.common import UNREADABLE, require_choice, while_read
@@ -18,8 +19,6 @@ from meanfield.common import UNREADABLE, require_choice, while_read
 REFUSED = 2
 INTERRUPTED = 130
 PRESETS = ("smoke", "default", "paper")
-# Modules of this folder that draw nothing themselves.
-NOT_FIGURES = ("legends", "render", "style")
 
 
 class MakingRefused(Exception):
@@ -31,12 +30,6 @@ class FigureParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(REFUSED, f"error: {message}; {self.prog} --help lists the options\n")
-
-
-def figure_names() -> list[str]:
-    """Every figure; each has the name of the simulation whose dataset it draws."""
-    stems = (path.stem for path in sorted(Path(__file__).parent.glob("*.py")))
-    return [stem for stem in stems if not stem.startswith("_") and stem not in NOT_FIGURES]
 
 
 def command(name: str, draw: Draw) -> NoReturn:

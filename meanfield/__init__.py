@@ -1,7 +1,7 @@
 """How the learning rate of a deep network must shrink with depth, computed exactly.
 
 The public names, in the order of the theory (`__init__.pyi`): what a net is, what one gradient step does to it, what
-theory expects, and how the two compare. Names load on first use, so that asking for help costs nothing.
+theory expects, and how the two compare. Names load on first use.
 """
 
 from __future__ import annotations

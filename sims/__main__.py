@@ -2,7 +2,7 @@
 
 import sys
 
-from meanfield.common import while_read
+from meanfield.signals import while_read
 
 # The status of all refusals, as `sims.common.command` has it, which would load all that simulations need.
 REFUSED = 2

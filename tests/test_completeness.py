@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 import sims
-from figures._command import figure_names
+from figures import figure_names
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.verification.claims import Kind
 from sims import simulation as simulation_module

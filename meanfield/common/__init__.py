@@ -20,7 +20,6 @@ from meanfield.common.files import (
 from meanfield.common.gaussian_averages import mean_square
 from meanfield.common.machine import collect_seldom, share_machine
 from meanfield.common.seeds import checked_seed, derived_seed, stream
-from meanfield.common.signals import TERMINATED, Terminated, terminable, when_terminated, while_read
 from meanfield.common.validation import (
     MOST_DRAWS,
     MOST_LAYERS,
@@ -33,6 +32,7 @@ from meanfield.common.validation import (
     require_draws,
     require_positive,
 )
+from meanfield.signals import TERMINATED, Terminated, terminable, when_terminated, while_read
 
 __all__ = [
     "FALSE_ALARM_BUDGET",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from meanfield.common.signals import termination_held
 from meanfield.common.validation import takes
+from meanfield.signals import termination_held
 
 # What reading a NetCDF file raises where it is none or breaks off; the last two, where it is damaged in its middle.
 UNREADABLE = (OSError, RuntimeError, AttributeError)

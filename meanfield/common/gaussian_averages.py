@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
-from scipy.stats.qmc import MultivariateNormalQMC
 
 from meanfield.common.validation import Array
 
@@ -156,7 +156,14 @@ def points_within(numbers: float, least: int, most: int) -> int:
     return int(np.clip(2 ** int(np.log2(numbers)), least, most))
 
 
-def even_normals(dimensions: int, replicate: int = 0) -> MultivariateNormalQMC:
+class EvenPoints(Protocol):
+    """Points that fill space more evenly than random ones."""
+
+    def random(self, n: int) -> Array:
+        """The next n of them, (n, dimensions)."""
+
+
+def even_normals(dimensions: int, replicate: int = 0) -> EvenPoints:
     """Scrambled Sobol points of a standard normal, always the same; ``.random(n)`` gives the next n, (n, dimensions).
 
     Averages over a power of 2 of them err by much less than over as many random points in a few dimensions, or where
@@ -166,4 +173,5 @@ def even_normals(dimensions: int, replicate: int = 0) -> MultivariateNormalQMC:
     """
     from scipy.stats import qmc  # a second of import, which commands without such averages need not wait for
 
-    return qmc.MultivariateNormalQMC(np.zeros(dimensions), rng=replicate)
+    points: EvenPoints = qmc.MultivariateNormalQMC(np.zeros(dimensions), rng=replicate)
+    return points

@@ -22,7 +22,6 @@ from tqdm import tqdm
 
 from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
-from meanfield.common.signals import terminable
 from meanfield.common.validation import require_count, require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
 from meanfield.execution.chunks import Chunk, PieceStore, one_thread
@@ -30,6 +29,7 @@ from meanfield.execution.digests import provenance
 from meanfield.execution.workers import Submit, Workers, cluster, interrupts_held, leave_import, pool
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
+from meanfield.signals import terminable
 from meanfield.simulation.cost import BATCH_BYTES_HELD
 from meanfield.simulation.kernels.gram_process import require_gram_process
 from meanfield.simulation.measures.base import Measure, Pieces, require_measure

@@ -52,7 +52,7 @@ class Activation:
 
     Attributes:
         name: the word that specs use.
-        function: sigma, of NumPy's arrays, or of another library's, whose `ArrayFunctions` functions are given beside z.
+        function: sigma, of NumPy's arrays, or of another library's, whose `ArrayFunctions` are given beside z.
         gate: sigma', likewise, the factor that a tangent or an error picks up (zero at the kink of ReLU).
         gain: q = E[sigma'(G)^2] for G ~ N(0, 1); weights of variance 1/(q fan_in) conserve the energy of tangents and
             errors where pre-activations have variance 1 (Zhang et al. 2026, eq. 1).

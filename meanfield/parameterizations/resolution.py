@@ -41,8 +41,8 @@ def transfer_hyperparameters(
     them knows the depth. `python -m sims.hyperparameters` prints both.
 
     Args:
-        optimizer: one of `OPTIMIZER_NAMES`, or a hybrid HIDDEN-OTHERS of two of them, such as "muon-adamw", of which the
-            first steps hidden weights and the second all other parameters.
+        optimizer: one of `OPTIMIZER_NAMES`, or a hybrid HIDDEN-OTHERS of two of them, such as "muon-adamw", of which
+            the first steps hidden weights and the second all other parameters.
         width, depth: n and L of the net to be trained, L its number of residual blocks.
         base_width, base_depth: those of the base model, on which the base values were tuned.
         base_values: hyperparameter -> value, one for all roles or a mapping role -> value. Keys are those wanted of

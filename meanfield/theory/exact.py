@@ -385,12 +385,12 @@ def energies_by_depth(net: Sequential, depths: Sequence[int]) -> xr.Dataset:
     layer, first = np.arange(1, deepest.depth + 1), single_site_overlap(1, net.activation)
     columns = {
         "exact at finite width": [_energy_rows(terms) for terms in exact_terms_by_depth(deepest, depths)],
-        "mean_field": _rows_of_overlap(net, depths, single_site_overlap(layer, net.activation)),
-        "law": _rows_of_overlap(net, depths, first * sum_of_minima(np.ones(deepest.depth))),
+        "mean field": _rows_of_overlap(net, depths, single_site_overlap(layer, net.activation)),
+        "law of the papers": _rows_of_overlap(net, depths, first * sum_of_minima(np.ones(deepest.depth))),
     }
     dims, names = ("net_depth", "energy", "layers"), ("log_energy", "log_energy_mean_field", "log_energy_law")
     variables = {
-        name: (dims, rows, {"long_name": f"natural logarithm of an energy, {level}"})
+        name: (dims, rows, {"long_name": f"natural logarithm of an energy, {level}", "units": "1"})
         for name, (level, rows) in zip(names, columns.items(), strict=True)
     }
     return xr.Dataset(variables, {"net_depth": list(depths), "energy": list(ENERGIES), "layers": list(LAYERS)})
@@ -432,7 +432,7 @@ def finite_width_excess(
         excess = np.expm1(overlap - leading)
         at_share.append(excess[places - 1])
         at_layer.append(excess[np.array(layers) - 1])
-    label = {"long_name": "relative excess of the overlap energy over its leading order in 1/n"}
+    label = {"long_name": "relative excess of the overlap energy over its leading order in 1/n", "units": "1"}
     return xr.Dataset(
         {
             "excess_at_share": (("width", "depth_over_width"), at_share, label),
@@ -463,8 +463,16 @@ def output_share(net: Sequential, heads: Sequence[str], outputs: Sequence[int], 
     dims = ("head", "outputs", "share_depth")
     return xr.Dataset(
         {
-            "log_output_over_label": (dims, ratio, {"long_name": "log of output over label term at the last layer"}),
-            "scale_slope": (dims, slope, {"long_name": "local slope of the learning-rate scale in depth"}),
+            "log_output_over_label": (
+                dims,
+                ratio,
+                {"long_name": "natural logarithm of output over label term at the last layer", "units": "1"},
+            ),
+            "scale_slope": (
+                dims,
+                slope,
+                {"long_name": "local slope of the learning-rate scale in depth", "units": "1"},
+            ),
         },
         {"head": list(heads), "outputs": list(outputs), "share_depth": list(depths)},
     )

@@ -24,7 +24,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TypeVar
 
-from meanfield.common.validation import require_choice, require_count
+from meanfield.common.validation import require_choice, require_count, takes
 from meanfield.parameterizations import BIASES, CONSTANT, HYPERPARAMETERS, OPTIMIZER_NAMES, ROLES, UNPRINTED, Scaling
 
 _WIDTH, _DEPTH = Scaling.of(1), Scaling.of(0, 1)
@@ -147,6 +147,7 @@ Number = TypeVar("Number", float, Fraction)
 Layers = tuple[int, ...]
 
 
+@takes(object, list | tuple, list | tuple)
 def branch_products(
     multiplier: Number, weight_norms: Sequence[Number], update_norms: Sequence[Number]
 ) -> dict[Layers, Number]:

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from figures._command import figure_names
+from figures import figure_names
 from meanfield.common import checked_seed, derived_seed, require_choice
 from meanfield.execution import Workers
 from sims import simulation as command_of

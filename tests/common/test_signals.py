@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from meanfield.common.files import write_text_whole, write_whole
-from meanfield.common.signals import ENDINGS, TERMINATED, Terminated, terminable, termination_held, when_terminated
+from meanfield.signals import ENDINGS, TERMINATED, Terminated, terminable, termination_held, when_terminated
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 

@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from figures._command import figure_names
+from figures import figure_names
 from tests.figures.looks import looks
 from tests.figures.plotted import plotted
 from tests.shown import first_runs, kept

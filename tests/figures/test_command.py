@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from figures import figure_names
 from figures import looped_update as figure
-from figures._command import draw_all, draw_one, figure_names
+from figures._command import draw_all, draw_one
 from figures.render import caption
 from sims.looped_update import STUDY as simulation
 from tests.sims.commands import unread

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures._command import figure_names
+from figures import figure_names
 from sims import simulation as simulation_module
 from sims.common import results as _results
 from sims.looped_update import STUDY as looped_update

@@ -4,6 +4,8 @@ leaves.
 An exception could end a program in the middle of an import or of a library's own work, some of which do not survive
 that. So these signals raise one only where other processes are to be stopped, wait while a file is written, and may
 end all else at once, as nothing is lost there.
+
+This module stands in no room, as a command that only prints a list needs it, and no room loads in no time.
 """
 
 import errno
@@ -14,6 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import current_thread, main_thread
 from typing import Any, NoReturn
+
+__all__ = [
+    "ENDINGS",
+    "TERMINATED",
+    "Terminated",
+    "terminable",
+    "termination_held",
+    "when_terminated",
+    "while_read",
+]
 
 # SIGHUP, of a terminal that closes, tells a program the same as SIGTERM does; some systems have none.
 ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
