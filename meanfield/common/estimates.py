@@ -153,7 +153,7 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -
     Raises:
         TypeError, ValueError: too few points, x and y of different lengths, or values that have no logarithm.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> law = mf.fit_power_law([4, 8, 16, 32], [0.5, 0.177, 0.0625, 0.0221])
         >>> round(law.exponent, 2)

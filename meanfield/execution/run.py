@@ -87,7 +87,7 @@ def simulate(
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20; Wang et al. 2026, eqs. 1, 2.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> measured = mf.simulate(mf.MLP(depth=8, width=256), draws=16, seed=0)
         >>> measured["update_energy"].sizes["layer"], measured.attrs["draws"]
@@ -117,7 +117,7 @@ def memory(net: Net, *, draws: int = 1, measure: Measure | Iterable[Measure] | N
 
     Source: docs/theory.md section 12 for lazy weights.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> mf.memory(mf.MLP(depth=8, width=256), draws=16) < 2**30
         True
@@ -245,7 +245,7 @@ class Run:
         TypeError, ValueError: what is no net or no measure, a bad count, or a net or options that the measure does not
             serve.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> runs = [mf.Run(mf.MLP(depth=depth, width=64), mf.Energies(), draws=8, seed=0) for depth in (2, 4)]
         >>> [dataset.sizes["layer"] for dataset in mf.simulate_all(runs)]
@@ -305,7 +305,7 @@ def simulate_all(
         TypeError: what are no runs, no workers or no store.
         MemoryError: more than the machine has; before any run starts.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> runs = [mf.Run(mf.MLP(depth=4, width=width), mf.Energies(), draws=8, seed=0) for width in (32, 64)]
         >>> len(list(mf.simulate_all(runs)))

@@ -137,7 +137,7 @@ def train(
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import meanfield as mf
         >>> rng = np.random.default_rng(0)

@@ -49,7 +49,7 @@ class Workers:
         TypeError, ValueError: a bad count or address, or a count together with the address of a running scheduler.
         ModuleNotFoundError: a scheduler without dask.distributed. All before any work starts.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> alone = mf.Workers(1)  # draws in this process
         >>> mf.simulate(mf.MLP(depth=2, width=16), draws=4, seed=0, workers=alone).attrs["draws"]

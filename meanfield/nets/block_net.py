@@ -48,7 +48,7 @@ class BlockNet(Net):
 
     Source: Zheng et al. 2026, section 3.1, appendices B and G.2.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.BlockNet(depth=4, width=32)
         >>> net.weight_shapes[:2]

@@ -48,7 +48,7 @@ class Batch:
 
     Source: Zhang et al. 2026, Lemma 4 and its remark, section B.2 (m = 0).
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> alike = mf.Batch(input_correlation=0.5, labels="teacher")
         >>> measured = mf.simulate(mf.MLP(depth=2, width=32, inputs=4), draws=8, seed=0, batch=alike)
@@ -235,7 +235,7 @@ def patch_tokens(images: ArrayLike, *, patch: int | tuple[int, int], width: int,
 
     Source: Zhang et al. 2026, section 4 (the embedding of ViT, without positions).
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import meanfield as mf
         >>> images = np.random.default_rng(0).standard_normal((5, 3, 8, 8))

@@ -76,7 +76,7 @@ def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]
 
     Source: Zhang et al. 2026, section 3.3, Lemma 3.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> mf.boundary_fraction((8, 8), (3, 3))
         0.4375

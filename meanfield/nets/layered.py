@@ -257,7 +257,7 @@ class MLP(Sequential):
         TypeError, ValueError: a count that is not whole or below 1, a wrong number of widths, an unknown name, a
             variance that is not positive or at which no input gives z^(1) variance 1.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> mf.MLP(depth=3, width=64, inputs=2).weight_shapes
         [(64, 64), (64, 64), (64, 64), (10, 64)]
@@ -306,7 +306,7 @@ class ConvNet(Sequential):
         TypeError, ValueError: a count that is not whole or below 1, a wrong number of channels, an unknown name, a
             variance that is not positive, grid and kernel of different dimension, a kernel larger than a circular grid.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.ConvNet(depth=4, channels=16, grid=(8, 8), kernel=(3, 3), padding="zero")
         >>> net.output_shape, net.head_variance

@@ -105,7 +105,7 @@ class TiedLoop(Loop):
 
     Source: Wang et al. 2026, eq. 1, appendix B.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> mf.TiedLoop(depth=6, width=64, alpha=0.5).weight_shapes
         [(64, 64)]

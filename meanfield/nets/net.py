@@ -298,7 +298,7 @@ class Chain(Net):
         TypeError, ValueError: units that do not fit each other, counts that are not whole or below 1, an unknown law,
             an energy of inputs that are not normalised, or one that no input has.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> chain = mf.Chain.of(mf.MLP(depth=3, width=16))
         >>> len(chain.units), chain.weight_shapes[-1]

@@ -110,7 +110,7 @@ class ResidualMLP(Residual, MLP):
 
     Source: Zhang et al. 2026, eqs. 4, 5, 28.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.ResidualMLP(depth=8, width=64, block_depth=2)
         >>> len(net.units), net.weight_variances[0] * 64
@@ -133,7 +133,7 @@ class ResidualConvNet(Residual, ConvNet):
 
     Source: Zhang et al. 2026, section 4.3.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.ResidualConvNet(depth=4, channels=16, grid=(8, 8), kernel=(3, 3), stem=1, input_channels=3)
         >>> net.input_shape, net.weight_shapes[0]

@@ -208,7 +208,7 @@ class Transformer(TokenStream):
     Source: Zhang et al. 2026, section 3.5 and appendix D; Wang et al. 2022 (arXiv 2203.00555), figure 2; Bachlechner et
     al. 2020 (arXiv 2003.04887).
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.Transformer(depth=2, width=16, heads=4, tokens=8, norm="pre")
         >>> net.input_shape, len(net.weight_shapes)

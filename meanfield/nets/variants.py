@@ -30,7 +30,7 @@ def with_batch_normalisation(net: Net, *, epsilon: float = 1e-5) -> Chain:
 
     Source: Ioffe and Szegedy 2015, without affine parameters; Zhang et al. 2026, table 3.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.with_batch_normalisation(mf.MLP(depth=2, width=8, inputs=16))
         >>> mf.simulate(net, draws=4, seed=0)["update_energy"].dims
@@ -62,7 +62,7 @@ def with_dropout(net: Net, rate: float) -> Chain:
 
     Source: Srivastava et al. 2014; Zhang et al. 2026, table 3.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.with_dropout(mf.MLP(depth=2, width=8), 0.1)
         >>> mf.simulate(net, draws=4, seed=0)["update_energy"].dims

@@ -68,7 +68,7 @@ def transfer_hyperparameters(
 
     Source: Zheng et al. 2026, sections 4.1 and 4.4, tables 1, 3 .. 7 and 9 .. 13.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> sizes = {"width": 1024, "depth": 64, "base_width": 256, "base_depth": 16, "block_depth": 2}
         >>> carried = mf.transfer_hyperparameters("adamw", **sizes, base_values={"learning_rate": 0.01})

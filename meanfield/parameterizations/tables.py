@@ -218,7 +218,7 @@ def hyperparameter_table(optimizer: str, block_depth: int) -> Table:
 
     Source: Zheng et al. 2026, tables 3 .. 7 and 9 .. 13.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> print(mf.hyperparameter_table("adamw", block_depth=2).rows["learning_rate"]["hidden"])
         1/r_n

@@ -78,7 +78,7 @@ def one_step(
 
     Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import meanfield as mf
         >>> net, rng = mf.MLP(depth=2, width=4, outputs=3), np.random.default_rng(0)
@@ -119,7 +119,7 @@ def pre_activations(
 
     Source: Zhang et al. 2026, eqs. 2, 3; Wang et al. 2026, eq. 1.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import meanfield as mf
         >>> net, rng = mf.MLP(depth=2, width=4, outputs=3), np.random.default_rng(0)

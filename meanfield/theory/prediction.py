@@ -116,7 +116,7 @@ def predict(
         ArithmeticError: an accuracy of softmaxes that two million points do not reach.
         MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.MLP(depth=8, width=64)
         >>> exact, limit = mf.predict(net, level="exact"), mf.predict(net, level="mean_field")

@@ -80,7 +80,7 @@ def derive(*moments: str, activation: str = "relu", direction: str = "up", block
 
     Source: docs/theory.md section 3.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> print(str(mf.derive("Theta_ij Theta_ij", activation="linear")).splitlines()[0])
         linear layer, up, 5 moments; n: width of the new layer; s: variance of its weights

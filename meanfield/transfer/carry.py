@@ -43,7 +43,7 @@ class Transfer:
         premises: what the rates assume.
         warnings: the premises that these nets break.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> small, large = mf.MLP(depth=4, width=512), mf.MLP(depth=16, width=512)
         >>> carried = mf.explain_transfer(0.1, small, large, rule="power_law")
@@ -98,7 +98,7 @@ def transfer_learning_rate(
 
     Source: Zhang et al. 2026, eq. 9, section 5; Wang et al. 2026, eqs. 3, 4; docs/theory.md section 15.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> small, large = mf.MLP(depth=4, width=2048), mf.MLP(depth=16, width=2048)
         >>> round(mf.transfer_learning_rate(0.1, small, large), 4)
@@ -127,7 +127,7 @@ def explain_transfer(
     Returns:
         A `Transfer`.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> small, large = mf.MLP(depth=4, width=512), mf.MLP(depth=16, width=512)
         >>> carried = mf.explain_transfer(0.1, small, large)

@@ -73,7 +73,7 @@ def stable_rate(
 
     Source: docs/theory.md section 21.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import meanfield as mf
         >>> rng = np.random.default_rng(0)

@@ -229,7 +229,7 @@ def tuned_rate(
 
     Source: Zhang et al. 2026, sections 4.1 and 4.2.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import meanfield as mf
         >>> rng = np.random.default_rng(0)

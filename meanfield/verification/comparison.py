@@ -66,7 +66,7 @@ def compare(measured: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
         ValueError: datasets of different nets or layers, saying in what they differ, or without a measured quantity
             that both hold.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.MLP(depth=4, width=64)
         >>> compared = mf.compare(mf.simulate(net, draws=64, seed=0), mf.predict(net, level="exact"))

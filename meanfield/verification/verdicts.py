@@ -42,7 +42,7 @@ class Deviation:
     Raises:
         TypeError, ValueError: what is no real number, negative errors or allowances, shapes that do not fit, no point.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> mf.Deviation([0.25, -0.125], stderr=0.0625, allowance=0.125).worst
         2.0
@@ -188,7 +188,7 @@ class Bands:
     `Bands.of` finds both from the number of comparisons and of draws, by Student's t. What is no positive number is
     refused, and a doubt beyond the alarm.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> bands = mf.Bands.of(comparisons=10, effective=100)
         >>> bands.doubt < bands.alarm
@@ -252,7 +252,7 @@ def judge(
 
     Source: Berger 1982, theorem 1, for the rival of one point.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> slope, stderr = -1.49, 0.02
         >>> bands = mf.Bands.of(comparisons=1, effective=1000)

@@ -112,7 +112,7 @@ class Energies(Measure):
 
     Source: Zhang et al. 2026, eqs. 7-9, 18-20.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.MLP(depth=4, width=64)
         >>> measured = mf.simulate(net, draws=8, seed=0, measure=mf.Energies(precision="float32"))

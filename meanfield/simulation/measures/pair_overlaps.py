@@ -65,7 +65,7 @@ class PairOverlaps(Measure):
 
     Source: Zhang et al. 2026, eqs. 13-15, 27, 30-35.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> overlaps = mf.PairOverlaps(pairs=[((1, 1), (2, 1))])  # unit 1 of layer 1, and unit 1 of layer 2
         >>> mf.simulate(mf.MLP(depth=4, width=64), draws=8, seed=0, measure=overlaps)["overlap"].dims

@@ -47,7 +47,7 @@ class ActivationStatistics(Measure):
 
     Source: Zhang et al. 2026, appendix F; docs/theory.md section 6.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> measured = mf.simulate(mf.MLP(depth=4, width=64), draws=8, seed=0, measure=mf.ActivationStatistics())
         >>> sorted(measured.sizes)
@@ -107,7 +107,7 @@ class TokenStatistics(Measure):
 
     Source: Zhang et al. 2026, section 3.5; docs/theory.md section 19.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.Transformer(depth=1, width=16, tokens=4)
         >>> sorted(mf.simulate(net, draws=4, seed=0, measure=mf.TokenStatistics()).sizes)
@@ -208,7 +208,7 @@ class TangentPropagation(Measure):
 
     Source: Zhang et al. 2026, eqs. 41-44.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.Transformer(depth=1, width=16, tokens=4)
         >>> sorted(mf.simulate(net, draws=4, seed=0, measure=mf.TangentPropagation()).sizes)

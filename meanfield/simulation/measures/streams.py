@@ -215,7 +215,7 @@ class ResidualEnergies(StreamMeasure):
 
     Source: Wang et al. 2026, eqs. 1, 2.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> measured = mf.simulate(mf.TiedLoop(depth=4, width=64), draws=8, seed=0, measure=mf.ResidualEnergies())
         >>> measured["residual_energy"].dims
@@ -412,7 +412,7 @@ class StreamUpdates(StreamMeasure):
 
     Source: Wang et al. 2026, Theorem 2, appendix D.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> measured = mf.simulate(mf.TiedLoop(depth=4, width=64), draws=8, seed=0, measure=mf.StreamUpdates())
         >>> sorted(measured.sizes)

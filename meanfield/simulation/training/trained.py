@@ -307,7 +307,7 @@ class TrainedResidualEnergies(Measure):
 
     Source: Wang et al. 2026, eq. 2, section 3.1.
 
-    Example:
+    Examples:
         >>> import meanfield as mf
         >>> net = mf.Transformer(depth=1, width=16, tokens=4, outputs=3)
         >>> trained = mf.TrainedResidualEnergies(steps=2)
