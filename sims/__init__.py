@@ -14,8 +14,8 @@ NAMES = sorted(_HOMES)
 def simulation(name: str) -> Any:
     """The command behind `python -m sims.NAME`: a `Study`, or a `Service` to others.
 
-    It is ``STUDY`` of the module `sims.NAME`, or of `sims.NAME.study`; services, and studies that are not yet so, have
-    it as ``COMMAND`` in `sims.NAME.__main__`.
+    A study is ``STUDY`` of the module `sims.NAME`, or of `sims.NAME.study`; a service is ``COMMAND`` of
+    `sims.NAME.__main__`.
     """
     home = import_module(f"sims.{name}{_HOMES[name]}")
     return home.COMMAND if _HOMES[name] == ".__main__" else home.STUDY

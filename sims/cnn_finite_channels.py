@@ -56,7 +56,6 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, against, drawn, fitted, label, number, signed
 
-# The study whose runs these judges read.
 NAME = "cnn_finite_channels"
 CORRECTION = "finite_channel_correction"
 SCALE = "label_learning_rate_scale"

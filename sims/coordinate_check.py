@@ -74,6 +74,8 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, number, slope, table
 
+NAME = "coordinate_check"
+
 OPTIONS = (
     *BLOCK_OPTIONS,
     *batch_options(),
@@ -136,8 +138,6 @@ def measure(options: argparse.Namespace, results: Results, described: dict[str, 
     dataset = measure_ladders(options, results, run_of, lambda _: axes, at_places)
     return dataset.assign_coords(step=range(options.steps + 1)).assign_attrs(worded(described))
 
-
-NAME = "coordinate_check"
 
 OTHER = {"one": "many", "many": "one"}
 # Standard errors by which a wrong table must be away from flat; the sentences of the judges say so too.

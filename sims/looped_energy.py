@@ -46,6 +46,8 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, against, drawn, number, table
 
+NAME = "looped_energy"
+
 # What is asked for.
 
 OPTIONS = (
@@ -204,8 +206,6 @@ def _cross_term(along: str, measured: xr.Dataset, draws: int) -> dict[str, float
     name, spread = f"{along}_spread", float(measured["cross_term_stderr"][-1]) * float(np.sqrt(draws))
     return {name: spread, f"{name}_stderr": spread / float(np.sqrt(2 * (draws - 1)))}
 
-
-NAME = "looped_energy"
 
 # How near a computed exponent, or a factor between doublings, must be to be called the same.
 NEAR = 0.05

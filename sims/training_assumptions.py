@@ -49,6 +49,8 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import measured, number, slope, table
 
+NAME = "training_assumptions"
+
 # What is asked for.
 
 
@@ -252,8 +254,6 @@ def places_of(measured: xr.Dataset) -> xr.Dataset:
         places[name] = xr.concat([at[place] for place in PLACES], dim="place").assign_attrs(values.attrs)
     return xr.Dataset(places, {"place": list(PLACES)})
 
-
-NAME = "training_assumptions"
 
 # What each assumption says is of order one, and in words.
 ASSUMPTIONS = {

@@ -1,7 +1,8 @@
 """Drawn means as series: value, error and share of one draw together; their log-log slopes over a ladder of sizes.
 
 A slope is that of drawn means, with the errors of independent draws; of a theory at the same weights; or draw by
-draw, with what finite sizes leave of its limit fitted and not assumed.
+draw, with what finite sizes leave of its limit fitted and not assumed. Growth with the layer is a slope over the deeper
+half of a net. Where exact spreads are known, they say beforehand which means a run has draws enough for.
 """
 
 from __future__ import annotations

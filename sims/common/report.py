@@ -148,7 +148,7 @@ STATISTICS = {
     "s.e.": "standard errors of a mean over independent draws: how many of them lie between a number and the one that "
     "it is held against. With a sign: drawn minus predicted, before any allowance.",
     "allowance": "how far the sizes of a run may move a number from the limit that it is held against, by a formula "
-    "stated in meanfield/verification. Verdicts count only the s.e. beyond it.",
+    "that its judge in sims/ states or calls. Verdicts count only the s.e. beyond it.",
     "band": "the s.e. (beyond an allowance, if there is one) that a true claim exceeds in one of "
     f"{1 / FALSE_ALARM_BUDGET:,.0f} runs. It is wide where few draws leave the error uncertain; where it is above "
     f"{WIDEST_BAND:g}, the report says so instead. In brackets the band that the rival must leave, where it is the one "
