@@ -69,10 +69,10 @@ from sims.common.blocks import (
     worded,
 )
 from sims.common.command import Option, Preset, chosen_of
-from sims.common.report import answer, report
+from sims.common.report import Document, answer, more_draws
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope, table
+from sims.common.tables import Column, Grid, Table, number, slope, table
 
 NAME = "coordinate_check"
 
@@ -477,15 +477,23 @@ ALONE = {
 }
 
 
-def text(dataset: xr.Dataset) -> str:
+def document(dataset: xr.Dataset) -> Document:
     """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
     optimizers = list(map(str, dataset["optimizer"].values))
-    parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
+    parts = [_slopes(dataset, optimizer) for optimizer in optimizers]
     parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in DIRECTIONS]
     judged = findings(dataset)
     first = judged_tables(dataset)[0]
     question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
-    return report(question, _answer(dataset, judged), parts, judged, WORDS | ALONE)
+    return Document(
+        question=question,
+        answer=_answer(dataset, judged),
+        heading=_heading(dataset),
+        findings=judged,
+        parts=parts,
+        steps=more_draws(judged, dataset),
+        words=WORDS | ALONE,
+    )
 
 
 def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
@@ -509,7 +517,7 @@ def _heading(dataset: xr.Dataset) -> str:
     return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
 
 
-def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
+def _slopes(dataset: xr.Dataset, optimizer: str) -> Grid:
     """A line for everything that is watched, under every table; columns: ladders and steps."""
     rows, lines = watched(dataset), []
     steps = list(dict.fromkeys(row.step for row in rows))
@@ -523,7 +531,7 @@ def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
     return table([["table", "slope of"], *header], lines, f"{optimizer}: slopes")
 
 
-def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
+def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> Grid:
     """|Delta h_L| after the first and the last step; some nets leave the floats, and their means with them."""
     name = f"feature_update_norm_by_{direction}"
     steps = list(dict.fromkeys((1, int(dataset["step"].values[-1]))))
@@ -546,7 +554,7 @@ STUDY = Study(
     presets=PRESETS,
     planned=planned,
     measure=measure,
-    report=text,
+    report=document,
     claims=CLAIMS,
 )
 

@@ -44,7 +44,7 @@ from sims.common.loops import LOOP_OPTIONS, finite_width
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, against, drawn, number, table
+from sims.common.tables import Column, Grid, Table, against, drawn, number, table
 
 NAME = "looped_energy"
 
@@ -521,7 +521,7 @@ def _energy_column(scaling: str) -> Column:
     return Column(header, lambda at: against(at.sel(scaling=scaling), "log_energy"))
 
 
-def _energy_tables(dataset: xr.Dataset) -> list[str]:
+def _energy_tables(dataset: xr.Dataset) -> list[Grid]:
     columns = [*map(_energy_column, EPS)]
     tables = {model: Table("energy table", title, ["loops"], "loops", columns) for model, title in TITLES.items()}
     return [made(dataset.sel(model=model)) for model, made in tables.items()]
@@ -541,12 +541,12 @@ FAR_TABLE = Table(
 )
 
 
-def _far_table(dataset: xr.Dataset) -> str:
+def _far_table(dataset: xr.Dataset) -> Grid:
     """At every other number of loops."""
     return FAR_TABLE(dataset.isel(far_loops=slice(None, None, 2)))
 
 
-def _correlation_table(dataset: xr.Dataset) -> str:
+def _correlation_table(dataset: xr.Dataset) -> Grid:
     count, lines = dataset.sizes["increment"], []
     for model, distance in product(TITLES, (1, count // 2, count - 1)):
         at = dataset.sel(model=model)

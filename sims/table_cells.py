@@ -62,7 +62,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import slope, table
+from sims.common.tables import Grid, slope, table
 
 NAME = "table_cells"
 
@@ -526,7 +526,7 @@ def _run(dataset: xr.Dataset) -> str:
     return HEADING.format_map({**dataset.attrs, "of": "biases" if dataset.attrs["biases"] else "weights"})
 
 
-def _powers(dataset: xr.Dataset) -> list[str]:
+def _powers(dataset: xr.Dataset) -> list[str | Grid]:
     """For every ladder a line for every cell that scales: its power as printed and as measured."""
     measured, tables = measured_cells(dataset, *run_optimizers(dataset)), []
     for direction in DIRECTIONS:

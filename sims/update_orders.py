@@ -52,7 +52,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope
+from sims.common.tables import Column, Grid, Table, number, slope
 
 NAME = "update_orders"
 
@@ -313,7 +313,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(judged, f"its slopes in width and depth are at most {slope(farthest.plain, farthest.plain_stderr)}")
 
 
-def _orders_of(optimizer: str, dataset: xr.Dataset) -> str:
+def _orders_of(optimizer: str, dataset: xr.Dataset) -> Grid:
     """The size at the largest net, and its slope, in either direction."""
 
     def column(direction: str) -> Column:
@@ -331,7 +331,7 @@ def _orders_of(optimizer: str, dataset: xr.Dataset) -> str:
     return table(dataset.sel(optimizer=optimizer))
 
 
-def _orders(dataset: xr.Dataset) -> list[str]:
+def _orders(dataset: xr.Dataset) -> list[Grid]:
     """A table for every optimizer."""
     return [_orders_of(optimizer, dataset) for optimizer in map(str, dataset["optimizer"].values)]
 

@@ -12,9 +12,10 @@ from meanfield.verification import Finding, best, combined, exponent_of, growth_
 from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as exponents
 from sims.cnn_overlap.claims import LABEL_SCALE, SCALE
-from sims.common.report import SAYS, described_net, folded, report
+from sims.common.report import SAYS, Document, described_net, folded
 from sims.common.tables import (
     Column,
+    Grid,
     Table,
     against,
     fitted,
@@ -78,16 +79,24 @@ POWER_NOTE = (
 POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
 
 
-def text(dataset: xr.Dataset) -> str:
+def document(dataset: xr.Dataset) -> Document:
     """The whole report on a dataset of a ladder of depths."""
     deepest, net = dataset.isel(depth=-1), exponents.net_of(dataset)
-    parts = [_heading(dataset), *_layer_tables(deepest)]
+    parts: list[str | Grid] = [*_layer_tables(deepest)]
     if net.depth < claims.LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
-        return report(QUESTION, shallow, [*parts, _notes(deepest, net)], (), WORDS)
+        shallow_parts = [*parts, _notes(deepest, net)]
+        return Document(question=QUESTION, answer=shallow, heading=_heading(dataset), parts=shallow_parts, words=WORDS)
     parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset)]
     findings = claims.findings(dataset)
-    return report(QUESTION, answer(dataset), [*parts, _next(dataset, net, findings)], findings, WORDS)
+    return Document(
+        question=QUESTION,
+        answer=answer(dataset),
+        heading=_heading(dataset),
+        findings=findings,
+        parts=[*parts, _next(dataset, net, findings)],
+        words=WORDS,
+    )
 
 
 def _next(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> str:
@@ -118,7 +127,7 @@ def _heading(dataset: xr.Dataset) -> str:
     return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
 
 
-def _layer_tables(deepest: xr.Dataset) -> list[str]:
+def _layer_tables(deepest: xr.Dataset) -> list[Grid]:
     """Terms by layer: drawn beside theory at the net's own channels, and what depends on labels alone in the limit."""
     known = {name: letter for name, letter in WITH_LIMIT.items() if not _follows_labels(deepest, name)}
     titles = {name: f"{letter}, by layer ({_minima(deepest)})" for name, letter in known.items()}
@@ -161,7 +170,7 @@ def _limit(at: xr.Dataset, name: str) -> list[str]:
     return [*against(known, f"{name}_limit"), predicted(at, f"{name}_law")]
 
 
-def _exponent_table(deepest: xr.Dataset) -> str:
+def _exponent_table(deepest: xr.Dataset) -> Grid:
     lines = []
     for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
         law = growth_exponent(deepest, best(deepest, name))
@@ -178,7 +187,7 @@ def _exponent(deepest: xr.Dataset, name: str) -> float:
     return exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
-def _scale_table(dataset: xr.Dataset) -> str:
+def _scale_table(dataset: xr.Dataset) -> Grid:
     def cells(at: xr.Dataset) -> list[str]:
         return [*_at_channels(at, SCALE), *_at_channels(at, LABEL_SCALE), *_limit(at, LABEL_SCALE)]
 

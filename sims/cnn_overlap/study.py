@@ -25,7 +25,7 @@ from meanfield.verification import (
     has_channel_factor,
 )
 from sims.cnn_overlap.claims import CLAIMS, LABEL_SCALE, NAME, SCALE, deep_exponents
-from sims.cnn_overlap.report import text
+from sims.cnn_overlap.report import document
 from sims.common.command import Option, Preset, chosen_arrays, counted
 from sims.common.datasets import Variable, attributes, labels_in_mean_field, seeded_run, suffixed, words_of
 from sims.common.images import images_from_file, photo_crops
@@ -229,7 +229,7 @@ STUDY = Study(
     planned=planned,
     measure=measure,
     variables=VARIABLES,
-    report=text,
+    report=document,
     claims=CLAIMS,
     arrays=True,
 )

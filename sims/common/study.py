@@ -23,7 +23,7 @@ from sims.common.command import (
     fill_from_preset,
 )
 from sims.common.datasets import Variable, described
-from sims.common.report import Report
+from sims.common.report import Document, Report
 from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
 
 
@@ -37,7 +37,7 @@ class Study(Command):
     Attributes:
         planned: from the checked options, what the numbers depend on, by name; refuses what no single option shows.
         measure: (options, results, **planned) -> the dataset.
-        report: what is printed of a dataset: a `Report`, or a function that writes the whole text.
+        report: what is said of a dataset: a `Report`, or a function that makes the whole document.
         claims: those that its judges decide.
         variables: words of what it stores, where the registry of quantities has none.
         draws: whether nets are drawn, a number of times that an option says.
@@ -47,7 +47,7 @@ class Study(Command):
 
     planned: Callable[[argparse.Namespace], Mapping[str, Any]]
     measure: Callable[..., xr.Dataset]
-    report: Report | Callable[[xr.Dataset], str]
+    report: Report | Callable[[xr.Dataset], Document]
     claims: Sequence[Claim] = ()
     variables: Sequence[Variable] = ()
     draws: bool = True
@@ -86,15 +86,15 @@ class Study(Command):
         require_draws_and_seed(options)
         plan = self.checked(options)
         results = Results(self.name, run_key(**plan, **shared_values(options)), options)
-        return results.deliver(lambda: self.measured(options, results, plan), self.text, self.picture)
+        return results.deliver(lambda: self.measured(options, results, plan), self.document, self.picture)
 
     def measured(self, options: argparse.Namespace, results: Results, plan: Mapping[str, Any]) -> xr.Dataset:
         """The dataset, with the words of its variables."""
         return described(self.measure(options, results, **plan), self.variables)
 
-    def text(self, dataset: xr.Dataset) -> str:
-        """The printed report."""
-        return self.report.text(dataset) if isinstance(self.report, Report) else self.report(dataset)
+    def document(self, dataset: xr.Dataset) -> Document:
+        """What is said of a dataset."""
+        return self.report.document(dataset) if isinstance(self.report, Report) else self.report(dataset)
 
     def picture(self, dataset: xr.Dataset) -> bytes:
         """The figure, as a file holds it.

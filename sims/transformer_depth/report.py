@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification import PAPERS_EXPONENT, Finding
 from sims.common.report import Report, answer, folded
-from sims.common.tables import MISSING, Column, Table, drawn, number, predicted, signed, slope
+from sims.common.tables import MISSING, Column, Grid, Table, drawn, number, predicted, signed, slope
 from sims.transformer_depth.claims import (
     LABEL_SCALE,
     LOCAL,
@@ -53,7 +53,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(judged, f"slope {words} of the label term's eta* at L = {far:,}")
 
 
-def _scale_tables(dataset: xr.Dataset) -> list[str]:
+def _scale_tables(dataset: xr.Dataset) -> list[Grid]:
     """eta* of the label term by depth and attention, drawn and predicted, without scaling."""
 
     def of_norm(norm: str) -> Table:
@@ -132,7 +132,7 @@ LOCAL_TABLE = Table(
 )
 
 
-def _local_table(dataset: xr.Dataset) -> str:
+def _local_table(dataset: xr.Dataset) -> str | Grid:
     """Nothing where inputs are given."""
     return LOCAL_TABLE(dataset) if has_mean_field(dataset) else ""
 
@@ -151,7 +151,7 @@ LAYER_TABLE = Table(
 )
 
 
-def _layer_table(dataset: xr.Dataset) -> str:
+def _layer_table(dataset: xr.Dataset) -> Grid:
     """Tokens, stream and rho of the deepest nets, for attention as in use, at powers of two and at the last layer."""
     deepest = dataset.sel(attention_scale=IN_USE, scaling="none", start=0)
     last = int(deepest["layer"][-1])
