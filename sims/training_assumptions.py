@@ -300,6 +300,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 
 @JUDGES.decide(
     claim="Under {optimizer}, {claimed}, at any width, depth and step",
+    brief="At every size and step {claimed}",
     rival="half a power of width or depth or more",
     measured="slopes in width and in depth of the ratios that the assumption bounds, by place, after the first, middle "
     "and last step",
