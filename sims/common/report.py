@@ -202,8 +202,8 @@ def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
     if not needed or "draws" not in dataset.attrs:
         return []
     times = ceil(max(needed) / int(dataset.attrs["draws"]))
-    verdicts = f"{len(needed)} verdicts that lack" if len(needed) > 1 else "the verdict that lacks"
-    return [(f"--times {times}", f"about enough draws for {verdicts} some")]
+    verdicts = f"{len(needed)} undecided verdicts" if len(needed) > 1 else "the undecided verdict"
+    return [(f"--times {times}", f"about enough draws for {verdicts}, in {times} times the time")]
 
 
 def answer(findings: Sequence[Finding], numbers: str) -> str:
