@@ -506,8 +506,8 @@ def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width {width}"
-    run = "{samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
+    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}; L = {depths} at "
+    run = "width {width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
     if dataset.attrs["biases"]:
         acting += "; biases"
@@ -516,7 +516,7 @@ def _heading(dataset: xr.Dataset) -> str:
     if dataset.attrs["base"]:
         acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
-    return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
+    return "\n".join([nets + run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
 
 
 STEPS = (("--tables many one standard", "the same optimizers under all three tables, side by side"),)

@@ -561,8 +561,8 @@ STUDY = Study(
     report=Report(
         question="Do the cells of hyperparameter tables have the powers that norms ask for?",
         answer=_answer,
-        heading="",
-        parts=[_run, _powers],
+        heading=_run,
+        parts=[_powers],
         findings=findings,
         words=WORDS,
     ),

@@ -487,6 +487,10 @@ def _slope_tables(dataset: xr.Dataset) -> list[Grid]:
     return [_slopes(dataset, direction) for direction in _ladders(dataset)]
 
 
+def _slopes_in_width(dataset: xr.Dataset) -> Grid:
+    return _slopes(dataset, "width")
+
+
 def _ladders(dataset: xr.Dataset) -> list[str]:
     return [name for name in (*DIRECTIONS, "batch") if name in dataset.coords]
 
@@ -538,6 +542,7 @@ REPORT = Report(
     "samples",
     parts=[_soap, _losses, _over_steps, _slope_tables],
     findings=findings,
+    brief=_slopes_in_width,
 )
 
 
