@@ -28,6 +28,8 @@ SAYS = {Verdict.CONFIRMED: "Yes", Verdict.REFUTED: "No", Verdict.INCONCLUSIVE: "
 BRIEF = 36
 # Of these, how many say verdicts where there are more than that.
 MOST_VERDICTS = 12
+# How many steps it names, one that is always there beside.
+MOST_STEPS = 3
 # Rows of a table that it keeps in any case.
 LEAST_ROWS = 4
 # What stands in place of what could not be made.
@@ -116,7 +118,7 @@ class Document:
 
     @staticmethod
     def _steps(steps: Sequence[Step]) -> str:
-        width = max((len(options) for options, _ in steps), default=0)
+        width = max((len(options) for options, _ in steps if len(options) <= LINE // 3), default=0)
         lines = [folded(why, f"  {options:{width}}  ", width + 4) for options, why in steps]
         return "\n".join(["What to run next", *lines]) if lines else ""
 
