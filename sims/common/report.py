@@ -79,7 +79,8 @@ class Document:
 
         What has no room is told: verdicts by their number, the undecided ones last; rows of the table by their number.
         """
-        steps = self._steps([*self.steps, ("--full", "all tables, the evidence of every verdict, and what words mean")])
+        everything = ("--full", "all tables, the evidence of every verdict, and what words mean")
+        steps = self._steps([*self.steps[:MOST_STEPS], everything])
         fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
         room = lines - len("\n\n".join(fixed).splitlines()) - 1
         grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
