@@ -163,6 +163,10 @@ def _pooling(spec, x, weights):
     return flat.mean(axis=2) if spec.kind == "mean" else flat[:, :, -1]
 
 
+def _flatten(spec, x, weights):
+    return x.reshape(len(x), -1)
+
+
 def _batch_normalisation(spec, x, weights):
     axes = (0, *range(2, x.ndim))
     centred = x - x.mean(axis=axes, keepdims=True)
@@ -186,6 +190,7 @@ MAPS = {
     maps.Normalisation: _normalisation,
     maps.Attention: _attention,
     maps.Pooling: _pooling,
+    maps.Flatten: _flatten,
     maps.BatchNormalisation: _batch_normalisation,
     maps.Dropout: _dropout,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from hypothesis import strategies as st
 
 from meanfield.nets.activations import ACTIVATIONS
@@ -16,6 +18,7 @@ from meanfield.nets.maps import (
     BatchNormalisation,
     Bias,
     Dropout,
+    Flatten,
     Gain,
     Gate,
     Linear,
@@ -187,7 +190,9 @@ def chains(draw: st.DrawFn) -> Chain:
         skip = draw(st.one_of(st.none(), st.integers(0, number)))
         units.append(Unit(maps, skip, draw(st.sampled_from((1.0, 0.5))), after))
     outputs = Linear((Weight("readout", (2, channels), 1 / channels),))
-    readout = draw(st.sampled_from((None, (Pooling("mean"), outputs), (Pooling("last"), outputs), (outputs,))))
+    of_all = Flatten(prod(grid)), Linear((Weight("readout", (2, channels * prod(grid)), 1 / channels),))
+    readouts = (None, (Pooling("mean"), outputs), (Pooling("last"), outputs), (outputs,), of_all)
+    readout = draw(st.sampled_from(readouts))
     return Chain(
         units=tuple(units),
         readout_unit=None if readout is None else Unit(readout),

@@ -28,7 +28,7 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Map, Weight
+from meanfield.nets.maps import Flatten, Map, Pooling, Weight
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,13 @@ class Net:
     @property
     def is_pooled(self) -> bool:
         """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(part.pools for part in self.readout_unit.branch)
+        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
+
+    @property
+    def output_grid(self) -> tuple[int, ...]:
+        """Lengths of the axes at the outputs: none where the readout takes the sites of a sample together."""
+        maps = () if self.readout_unit is None else self.readout_unit.branch
+        return () if any(part.pools for part in maps) else self.grid
 
     @property
     def reduces_to_top(self) -> bool:
@@ -251,11 +257,11 @@ class Net:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(samples, outputs, *grid), without the grid after a pooling readout; of the last value without a readout."""
+        """(samples, outputs, *output grid); of the last value without a readout."""
         if self.readout_unit is None:
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
-        return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+        return (self.inputs, channels, *self.output_grid)
 
     def _settle_counts(self, *, minimum: int = 1, **reasons: str) -> None:
         """Settle these fields as whole numbers; errors give the reason."""
@@ -328,6 +334,9 @@ class Chain(Net):
                 raise ValueError("the readout skips from a value; it reads the last one alone")
             channels_by_value([self.readout_unit], top)
         self.weights  # noqa: B018  # refuses names that stand for two weights
+        for part in (part for unit in self.all_units for part in unit.maps if isinstance(part, Flatten)):
+            if part.sites != self.sites:
+                raise ValueError(f"a map flattens {part.sites} site(s), and a sample has {self.sites}; give it as many")
         self._settle_input_energy()
 
     @classmethod

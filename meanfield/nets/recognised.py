@@ -14,12 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet, Sequential
+from meanfield.nets.layered import HEADS, MLP, ConvNet, Sequential
 from meanfield.nets.loop import Loop, TiedLoop
-from meanfield.nets.maps import Attention, Linear, Normalisation, Pointwise, Weight
+from meanfield.nets.maps import Attention, Flatten, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
-from meanfield.nets.transformer import SWIGLU, TOKEN_READOUTS, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
+from meanfield.nets.transformer import (
+    SWIGLU,
+    TOKEN_READOUTS,
+    TRANSFORMER_SCALINGS,
+    UNNORMALISED,
+    Transformer,
+    maps_of_readout,
+)
 
 NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
@@ -126,9 +133,9 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
     given[width] = widths[0] if len(set(widths)) == 1 else widths
     given[f"input_{width}"] = None if chain.input_channels == widths[0] else chain.input_channels
     if chain.grid:
-        pooled = any(part.pools for part in readout.branch)
         given |= {"grid": chain.grid, "kernel": layers[0].kernel, "padding": layers[0].padding}
-        given["readout"] = READOUTS[0] if pooled else READOUTS[1]
+        kinds = {type(part) for part in readout.branch}
+        given["readout"] = "pooled" if Pooling in kinds else "flatten" if Flatten in kinds else "convolution"
     if blocks:
         given |= {"depth": len(blocks), "stem": blocks[0], "tail": len(chain.units) - 1 - blocks[-1]}
         given["block_depth"] = len(chain.units[blocks[0]].branch) // 2
@@ -170,7 +177,7 @@ def _transformers(chain: Chain, readout: Unit) -> Iterator[Fields]:
     given["normalisation"] = UNNORMALISED if norm is None else norm.kind
     given["activation"] = fed.pointwise_activation or SWIGLU
     given["vocabulary"] = chain.input_channels if embedded else None
-    given["readout"] = next((name for name, maps in TOKEN_READOUTS.items() if maps == pooled), "every")
+    given["readout"] = next((name for name in TOKEN_READOUTS if maps_of_readout(name, chain.sites) == pooled), "every")
     for scaling, head in product(TRANSFORMER_SCALINGS, HEADS):
         yield given | {"scaling": scaling, "head": head}
 

@@ -71,7 +71,7 @@ def predict(
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
         correlations: whether to add, at level "mean_field" of loops and of Transformers with tied blocks, what every
             two steps share: L^2 numbers each.
-        by_site: whether to add, at level "mean_field" of nets with a convolutional readout, plain labels and squared
+        by_site: whether to add, at level "mean_field" of nets without a pooled readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
     Returns:
