@@ -44,10 +44,18 @@ def values_and_output(net, weights, x):
     values = [x]
     for unit in net.units:
         branch = unit.multiplier * along(unit.branch, values[-1], weights)
-        values.append(along(unit.after, branch if unit.skip is None else values[unit.skip] + branch, weights))
+        values.append(along(unit.after, joined(unit, branch, values), weights))
     readout = net.readout_unit
     output = values[-1] if readout is None else readout.multiplier * along(readout.branch, values[-1], weights)
     return values[1:], output
+
+
+def joined(unit, branch, values):
+    if unit.skip is None:
+        return branch
+    if unit.join == "concat":
+        return numpy_of(branch).concatenate([values[unit.skip], branch], axis=1)
+    return values[unit.skip] + branch
 
 
 def one_step(net, weights, inputs, output_error):
