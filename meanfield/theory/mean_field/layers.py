@@ -51,6 +51,7 @@ from scipy.optimize import brentq
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layered import INPUT_LAYOUT, Layer, Sequential, joins
 from meanfield.theory.two_points import Displacements, EveryPair, Transport
@@ -110,7 +111,7 @@ def powers_of_variance(net: Sequential, inputs: Array | None) -> tuple[Array, Ar
     return overlap, overlap + net.depth - layer + (net.head == "he")
 
 
-def require_floats(net: Sequential, *energies: Array) -> None:
+def require_floats(net: Sequential | DenseNet, *energies: Array) -> None:
     """Raise OverflowError unless all energies are positive and finite: others have left the range of floats."""
     if not all(np.all((energy > 0) & (energy < inf)) for energy in energies):
         raise OverflowError(
