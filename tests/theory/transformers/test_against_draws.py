@@ -30,6 +30,7 @@ NETS = {
     "deepnorm": {"attention_scale": "inverse", "norm": "post", "scaling": "deepnorm"},
     "gated": {"activation": "swiglu"},
     "smooth": {"activation": "gelu", "scaling": "init"},
+    "flattened": {"readout": "flatten"},
 }
 
 
