@@ -118,13 +118,15 @@ def test_a_fault_of_a_report_is_an_error(dataset):
 def test_a_row_of_its_own_says_why_it_has_no_cells(dataset):
     mlp, loop = (row_or_reason(name, partial(slope_of, dataset.sel(family=name))) for name in ("mlp", "loop"))
     lines = table(["family", "slope"], [mlp, loop]).text().splitlines()
-    assert lines[:-1] == table(["family", "slope"], [mlp]).splitlines()
+    assert lines[:-1] == table(["family", "slope"], [mlp]).text().splitlines()
     assert lines[-1].startswith(f"loop: {REASON}")
 
 
 def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp_path, capsys):
     """Both fail: the command ends well, says why, and where the dataset is."""
-    options = Namespace(out=tmp_path / "run.nc", force=False, command="command", check_only=False, draws=4)
+    options = Namespace(
+        out=tmp_path / "run.nc", force=False, command="command", check_only=False, draws=4, format="text"
+    )
     results = Results("name", "key", options)
 
     def fails(*_):
@@ -136,4 +138,5 @@ def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp
     assert "report: cannot be made of these numbers: no line goes through it" in printed
     assert f"dataset  {tmp_path / 'run.nc'}" in printed
     assert "figure   figure: cannot be made of these numbers: no line goes through it" in printed
+    assert "page     there is no report to put on it" in printed
     assert json.loads(xr.load_dataset(tmp_path / "run.nc").attrs["provenance"])
