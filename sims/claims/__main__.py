@@ -68,12 +68,13 @@ def run(options: argparse.Namespace) -> int:
         folder,
         title=f"preset {options.preset}, seed {options.seed}{_times(options, ', draws times ')}",
     )
-    print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
+    changed: list[str] = []
     if options.record:
-        print(f"recorded {record.keep(results, evidence_by_run, options.preset, options.seed)}")
-        return 0
-    changed = record.differences(results, options.preset)
-    print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))
+        print(f"\nrecorded {record.keep(results, evidence_by_run, options.preset, options.seed)}")
+    else:
+        changed = record.differences(results, options.preset)
+        print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))
+    print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
     return DIFFERENT if changed else 0
 
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 from meanfield.common import write_text_whole
@@ -14,7 +13,7 @@ from sims.claims.runs import Evidence, Result
 from sims.common.markup import Glossary, table_html
 from sims.common.page import framed, verdict_choice
 from sims.common.report import Document, folded, used_words
-from sims.common.tables import LINE, table
+from sims.common.tables import table
 
 QUESTION = "Which of the papers' claims hold?"
 
@@ -36,21 +35,21 @@ def document(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> Doc
 
 
 def _line(result: Result) -> str:
-    """A claim: its verdict, and as much of what it says as a line takes."""
+    """A claim, its verdict, and what it says in a line."""
     claim = result.claim
-    return shorten(f"{claim.id:5} {result.verdict:12}  {claim.statement}", LINE, placeholder=" ...")
+    return f"{claim.id:5} {result.verdict:12}  {claim.brief or claim.statement}"
 
 
 def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
     """Write all forms of the report, each file whole; their paths by name."""
     forms = {
-        "json": json.dumps([record(result) for result in results], indent=2) + "\n",
-        "md": markdown(results, title),
-        "html": page(results, evidence, title),
+        "data": ("json", json.dumps([record(result) for result in results], indent=2) + "\n"),
+        "table": ("md", markdown(results, title)),
+        "page": ("html", page(results, evidence, title)),
     }
-    written = {suffix: folder / f"verdicts.{suffix}" for suffix in forms}
-    for suffix, path in written.items():
-        write_text_whole(path, forms[suffix])
+    written = {name: folder / f"verdicts.{suffix}" for name, (suffix, _) in forms.items()}
+    for name, path in written.items():
+        write_text_whole(path, forms[name][1])
     return written
 
 

@@ -118,7 +118,7 @@ def verdict_choice(verdicts: Sequence[str]) -> str:
 
 def _verdicts(document: Document, glossary: Glossary) -> str:
     """All of them with their evidence, and a choice of which are shown."""
-    verdicts = [found.verdict for found in document.findings]
+    verdicts = [finding.verdict for finding in document.findings]
     return f"{verdict_choice(verdicts)}\n{table_html(document.verdicts, glossary)}" if verdicts else ""
 
 

@@ -111,7 +111,7 @@ class Document:
     @property
     def verdicts(self) -> Grid:
         """As a table."""
-        rows = [[found.verdict, found.claim, found.rival, found.evidence] for found in self.findings]
+        rows = [[said.verdict, said.claim, said.rival, said.evidence] for said in self.findings]
         return table(["verdict", "claim", "rival", "numbers"], rows)
 
     @property

@@ -102,8 +102,8 @@ class Results:
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        beside = (self.figure_path, self.page_path)
-        for path in (self.dataset_path, *beside):
+        made_of_it = (self.figure_path, self.page_path)
+        for path in (self.dataset_path, *made_of_it):
             require_file(path)
         if self._force:
             return None
@@ -117,7 +117,7 @@ class Results:
                     "away or give another --out to measure again, or --force to replace it"
                 )
             return dataset
-        for path in beside:
+        for path in made_of_it:
             if path.exists():
                 raise self._occupied(path)
         return None

@@ -21,6 +21,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import Job, Result, RunOptions, split
 from sims.claims.seeds import Counts
+from sims.common.tables import LINE
 from sims.learning_rate_scale import claims as scales
 from tests.sims.claim_controls import CONTROLS
 
@@ -83,6 +84,14 @@ def test_forms_agree(folder):
         assert f'id="{name}"' in page
         assert verdict in page
     assert "://" not in page
+
+
+def test_every_claim_has_a_line_of_its_own():
+    """Behind its id and its verdict, in the report; no two claims read alike."""
+    lines = [claim.brief or claim.statement for claim in CLAIMS.values()]
+    assert {line: len(line) for line in lines if len(line) > LINE - 20} == {}
+    assert len(set(lines)) == len(lines)
+    assert [claim.id for claim in CLAIMS.values() if claim.brief and len(claim.statement) <= LINE - 20] == []
 
 
 def test_the_page_of_all_claims_leads_to_those_of_the_runs(folder):
