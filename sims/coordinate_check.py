@@ -216,6 +216,7 @@ def _of_each(
 @JUDGES.decide(
     claim="{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and "
     "depth",
+    brief="{optimizer}: under the {title} features, changes and role shares stay flat",
     rival="slopes of half a power or more",
     measured="slopes in width and in depth of these and of the outputs' change, after the first and the last step",
 )
@@ -497,7 +498,8 @@ def document(dataset: xr.Dataset) -> Document:
         heading=_heading(dataset),
         findings=judged,
         parts=parts,
-        steps=more_draws(judged, dataset),
+        brief=_summary(dataset),
+        steps=[*STEPS, *more_draws(judged, dataset)],
         words=WORDS | ALONE,
     )
 
@@ -510,8 +512,8 @@ def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
-    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
+    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}; L = {depths} at "
+    run = "width {width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
     if dataset.attrs["biases"]:
         acting += "; biases"
@@ -520,7 +522,25 @@ def _heading(dataset: xr.Dataset) -> str:
     if dataset.attrs["base"]:
         acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
-    return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
+    return "\n".join([nets + run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
+
+
+STEPS = (("--tables many one standard", "the same optimizers under all three tables, side by side"),)
+
+
+def _summary(dataset: xr.Dataset) -> Grid:
+    """Slopes of the last features' change and of the outputs' after the last step: 0 is flat."""
+    rows = watched(dataset)
+    last = max(row.step for row in rows)
+    shown = [row for row in rows if row.step == last and row.symbol in ("|Delta h_L|", "|Delta f|")]
+    lines = []
+    for optimizer in map(str, dataset["optimizer"].values):
+        for name in map(str, dataset["table"].values):
+            laws = [row.slope(dataset, optimizer, name, along) for row in shown for along in DIRECTIONS]
+            lines.append([optimizer, TABLES[name], *(slope(law.settled, law.settled_stderr) for law in laws)])
+    header = [[f"{row.symbol} in {direction}" for direction in DIRECTIONS] for row in shown]
+    title = f"Power of width and of depth that changes go as after step {last} (a table that scales keeps all at 0)"
+    return table([["optimizer", "table"], *header], lines, title)
 
 
 def _slopes(dataset: xr.Dataset, optimizer: str) -> Grid:

@@ -300,6 +300,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 
 @JUDGES.decide(
     claim="Under {optimizer}, {claimed}, at any width, depth and step",
+    brief="At every size and step {claimed}",
     rival="half a power of width or depth or more",
     measured="slopes in width and in depth of the ratios that the assumption bounds, by place, after the first, middle "
     "and last step",
@@ -488,6 +489,10 @@ def _slope_tables(dataset: xr.Dataset) -> list[Grid]:
     return [_slopes(dataset, direction) for direction in _ladders(dataset)]
 
 
+def _slopes_in_width(dataset: xr.Dataset) -> Grid:
+    return _slopes(dataset, "width")
+
+
 def _ladders(dataset: xr.Dataset) -> list[str]:
     return [name for name in (*DIRECTIONS, "batch") if name in dataset.coords]
 
@@ -539,6 +544,7 @@ REPORT = Report(
     "samples",
     parts=[_soap, _losses, _over_steps, _slope_tables],
     findings=findings,
+    brief=_slopes_in_width,
 )
 
 

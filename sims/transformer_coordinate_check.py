@@ -252,6 +252,7 @@ def judge_flat(
 @JUDGES.decide(
     claim="{norm} |h_L| grows in {ways} over {steps} steps of the standard parameterization, as a quarter power or "
     "faster",
+    brief="{norm} |h_L| grows in {ways} in the standard parameterization",
     rival="it does not grow",
     measured="slopes of |h_L| after the last step, of a straight line and in the limit of large sizes",
 )

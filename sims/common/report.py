@@ -132,7 +132,8 @@ class Report:
     Attributes:
         question: one line.
         answer: (dataset, findings) -> one line.
-        heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net.
+        heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net; or made
+            from the dataset.
         parts: notes as they stand, and functions of the dataset that make a table or several.
         findings: dataset -> verdicts.
         brief: what makes the table that is printed (default: the first of the parts).
@@ -143,7 +144,7 @@ class Report:
 
     question: str
     answer: Callable[[xr.Dataset, Sequence[Finding]], str]
-    heading: str
+    heading: str | Callable[[xr.Dataset], str]
     parts: Sequence[Part]
     findings: Callable[[xr.Dataset], Sequence[Finding]]
     brief: Callable[[xr.Dataset], Grid] | None = None
@@ -158,10 +159,11 @@ class Report:
         summary, unanswered = made_or_reason("answer", lambda: self.answer(dataset, findings), "")
         parts = [made for part in self.parts for made in made_of(part, dataset)]
         brief = [] if self.brief is None else made_of(self.brief, dataset)
+        heading = self.heading(dataset) if callable(self.heading) else self.heading
         return Document(
             question=self.question,
             answer=summary or unanswered,
-            heading=self.heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
+            heading=heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
             findings=findings,
             parts=[part for part in (lost, *parts, heavy_tail_notes(dataset, self.heavy)) if part],
             brief=next((made for made in brief if isinstance(made, Grid)), None),
@@ -206,8 +208,8 @@ def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
     if not needed or "draws" not in dataset.attrs:
         return []
     times = ceil(max(needed) / int(dataset.attrs["draws"]))
-    verdicts = f"{len(needed)} verdicts that lack" if len(needed) > 1 else "the verdict that lacks"
-    return [(f"--times {times}", f"about enough draws for {verdicts} some")]
+    verdicts = f"{len(needed)} undecided verdicts" if len(needed) > 1 else "the undecided verdict"
+    return [(f"--times {times}", f"about enough draws for {verdicts}, in {times} times the time")]
 
 
 def answer(findings: Sequence[Finding], numbers: str) -> str:

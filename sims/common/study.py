@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -23,7 +24,7 @@ from sims.common.command import (
     fill_from_preset,
 )
 from sims.common.datasets import Variable, described
-from sims.common.report import Document, Report
+from sims.common.report import Document, Report, Step
 from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
 
 
@@ -93,8 +94,18 @@ class Study(Command):
         return described(self.measure(options, results, **plan), self.variables)
 
     def document(self, dataset: xr.Dataset) -> Document:
-        """What is said of a dataset."""
-        return self.report.document(dataset) if isinstance(self.report, Report) else self.report(dataset)
+        """What is said of a dataset, and that larger sizes can be run."""
+        made = self.report.document(dataset) if isinstance(self.report, Report) else self.report(dataset)
+        return replace(made, steps=[*made.steps, *self._larger(dataset)])
+
+    def _larger(self, dataset: xr.Dataset) -> list[Step]:
+        """The preset that takes longer than the one of this run, if there is one."""
+        given = self.parse(shlex.split(dataset.attrs.get("command", ""))[3:]).preset
+        longer = [name for name, preset in self.presets.items() if preset.seconds > self.presets[given].seconds]
+        if not longer:
+            return []
+        name = min(longer, key=lambda longer: self.presets[longer].seconds)
+        return [(f"--preset {name}", f"larger sizes and more draws ({self.presets[name].takes} on two cores)")]
 
     def pictures(self, dataset: xr.Dataset, kinds: Sequence[str]) -> Mapping[str, bytes]:
         """The figure, drawn once, as files of these kinds hold it.

@@ -108,6 +108,11 @@ SLOPE_TABLE = Table(
 )
 
 
+def _slopes_in_use(dataset: xr.Dataset) -> Grid:
+    """For attention as it is in use."""
+    return SLOPE_TABLE(dataset.sel(attention_scale=[IN_USE]))
+
+
 def _local_columns(dataset: xr.Dataset) -> list[Column]:
     """Of either norm: the slopes by scale of attention, and its law."""
     first, *others = map(str, dataset["attention_scale"].values)
@@ -198,6 +203,7 @@ REPORT = Report(
     "the deepest nets, more of others, seed {seed}; learning rate 1",
     parts=[_scale_tables, SLOPE_TABLE, _local_table, _layer_table, _breaks],
     findings=findings,
+    brief=_slopes_in_use,
     heavy=(LABEL_SCALE, WHOLE, RHO),
     words=WORDS,
 )

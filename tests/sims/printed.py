@@ -70,7 +70,9 @@ class _Report:
         declared = study.report
         self._parts = [lambda dataset: study.document(dataset).text()]
         if isinstance(declared, Report):
-            self._parts = [partial(_written, part) for part in filter(None, [declared.brief, *declared.parts])]
+            is_apart = declared.brief and all(declared.brief is not part for part in declared.parts)
+            parts = [declared.brief, *declared.parts] if is_apart else declared.parts
+            self._parts = [partial(_written, part) for part in parts]
         self._before = [part(dataset) for part in self._parts]
         numbers = [name for name in sorted(dataset.data_vars) if dataset[name].dtype.kind == "f"]
         numbers = [name for name in numbers if not name.endswith(COMPANIONS)]

@@ -125,7 +125,7 @@ def test_a_row_of_its_own_says_why_it_has_no_cells(dataset):
 def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp_path, capsys):
     """Both fail: the command ends well, says why, and where the dataset is."""
     options = Namespace(
-        out=tmp_path / "run.nc", force=False, command="command", check_only=False, draws=4, format="text"
+        out=tmp_path / "run.nc", force=False, command="command", check_only=False, draws=4, full=True, format="text"
     )
     results = Results("name", "key", options)
 
