@@ -244,7 +244,7 @@ class MLP(Sequential):
     Args:
         depth: hidden layers L, at least 1.
         width: n, one number or one per layer.
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or "erf".
         outputs: M.
         head: "he", "fan_in" or "mup".
         inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n, or n/sigma_W^2, and z^(1)
@@ -293,7 +293,7 @@ class ConvNet(Sequential):
         grid: lengths of the one or two axes.
         kernel: taps along each axis, odd or even.
         padding: "circular" (the grid is a torus) or "zero".
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or "erf".
         outputs: output channels.
         head: "he", "fan_in" or "mup".
         readout: "pooled" averages over sites before a linear map (the papers' head); "convolution" is one more

@@ -93,7 +93,7 @@ class TiedLoop(Loop):
         alpha: residual scaling eps = L^(-alpha), a real number, or "none" (0), "sqrt" (1/2), "linear" (1); the same
             as a number for the ``scaling`` of `ResidualMLP`.
         weight_variance: sigma_W^2, positive; W_ij has variance sigma_W^2 / N.
-        activation: phi, "relu", "linear", "gelu" or "tanh".
+        activation: phi, "relu", "linear", "gelu", "silu", "tanh" or "erf".
         tied: whether all steps share W; if not, each has its own.
 
     Raises:

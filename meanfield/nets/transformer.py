@@ -181,7 +181,8 @@ class Transformer(TokenStream):
         normalisation: "layer", "rms" or "none", which makes both norms one.
         attention_scale: "inverse_sqrt", p = 1/2, or "inverse", p = 1.
         causal: whether tokens attend only to those before them and to themselves.
-        activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or the gated "swiglu".
+        activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh", "erf" or the gated
+            "swiglu".
         rotary: whether positions turn channels (i, i + size/2) of queries and keys at token t by t 10000^(-2 i / size).
             Without it, and without a causal mask, nothing depends on the order of tokens.
         scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); a number alpha,
