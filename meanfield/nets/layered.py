@@ -76,6 +76,8 @@ class Sequential(Net):
 
     WIDTH: ClassVar[str]
     INPUT: ClassVar[str]
+    # Whether one activation and one variance, over the fan-in rule, serve all layers outside branches.
+    follows_one_rule: ClassVar[bool] = True
 
     activation: str
     weight_variance: float | None
@@ -109,6 +111,10 @@ class Sequential(Net):
     @cached_property
     def sigma(self) -> Activation:
         return activation_named(self.activation)
+
+    def sigma_at(self, place: int) -> Activation:
+        """That which reads value_place, of 0 .. N."""
+        return self.sigma
 
     @property
     def variance_factor(self) -> float:

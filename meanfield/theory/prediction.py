@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.validation import require_choice, require_flag, require_positive
 from meanfield.nets.inputs import LOSS_NAMES, Batch, checked_inputs, require_classes
 from meanfield.nets.layered import Sequential
+from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import Loop
 from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
@@ -53,7 +54,10 @@ def predict(
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
     Args:
-        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
+        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net. Of other units
+            level "mean_field" serves layers of one stencil, of any activations, variances and widths, one behind the
+            other, and blocks of one activation, of any depths, variances and multipliers, one on the other: overlap
+            energies, and label terms under a convolutional readout.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
@@ -150,12 +154,15 @@ def _predictable(net: Any, level: str) -> Sequential | Loop | TokenStream:
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
     net = as_family(net)
     if isinstance(net, Net) and not isinstance(net, Sequential | Loop | TokenStream):
+        layers, why = listed_layers(net)
+        if layers is not None:
+            return layers
         require_predictable(net)
         raise ValueError(
             f"level for {type(net).__name__} is {level!r}; there is none for lists of units that are no family's: the "
             "second moment of the tangent kernel between channels, from which update energies follow, is known for "
-            "plain and residual nets of one activation and one stencil, loops and Transformers; take a chain of the "
-            "units of one, or simulate this net instead"
+            "layers of one stencil, one behind the other or in blocks of one activation, for loops and Transformers, "
+            f"and here {why}; take a chain of the units of one, or simulate this net instead"
         )
     if not isinstance(net, TokenStream):
         require_net(net, loops=True)
@@ -167,7 +174,7 @@ def _level(net: Sequential | Loop | TokenStream, name: str, options: Options) ->
     levels = [level for level in LEVELS if isinstance(net, level.family)]
     refusals = {level.name: level.serves(net, options) for level in levels}
     serving = [level.name for level in levels if refusals[level.name] is None]
-    kind = type(net).__name__
+    kind = type(net.listed if isinstance(net, ListedLayers) else net).__name__
     if isinstance(net, Loop):
         kind = f"TiedLoop of tied={net.tied} and activation={net.activation!r}"
     if not isinstance(name, str) or name not in serving:

@@ -245,8 +245,8 @@ def require_carried(net: Any, kinds: Any = CarriedNet) -> None:
         raise TypeError(
             f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied "
             "loops, such as meanfield.MLP(depth=12, width=256); draw both ends of other nets, simulate(net, draws=..., "
-            "seed=...), and carry by the ratio of their learning_rate_scale, or give rule=meanfield.transfer.StableRate("
-            "(inputs, labels)), which serves any net that trains"
+            "seed=...), and carry by the ratio of their learning_rate_scale, or give "
+            "rule=meanfield.transfer.StableRate((inputs, labels)), which serves any net that trains"
         )
 
 

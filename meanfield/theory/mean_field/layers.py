@@ -153,7 +153,7 @@ def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float
 def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
     """The average of sigma(x) sigma(x') over the channels of a given batch (B, C_0, *grid)."""
     samples, channels = inputs.shape[:2]
-    values = net.sigma.function(inputs).reshape(samples, channels, net.sites)
+    values = net.sigma_at(0).function(inputs).reshape(samples, channels, net.sites)
     product = np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
     return EveryPair(net), product.reshape(samples * net.sites, -1)
 
@@ -161,7 +161,7 @@ def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
 def white_product(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
     """E[sigma(x) sigma(x')] of the default input."""
     transport, covariance = white_input(net, correlation)
-    return transport, net.sigma.product(*transport.variances(covariance), covariance)
+    return transport, net.sigma_at(0).product(*transport.variances(covariance), covariance)
 
 
 def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
@@ -178,7 +178,7 @@ def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, A
 
 def input_variance(net: Sequential) -> float:
     """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
-    sigma = net.sigma
+    sigma = net.sigma_at(0)
     if net.input_law != "normalised":
         return 1.0
     if sigma.homogeneous:
@@ -212,7 +212,7 @@ class UnitTerms(NamedTuple):
 
 def forward_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[tuple[Array, Array]]:
     """Yield Tr(xx) / k and c of layers 1 .. N; a branch, having its own weights, adds to its stream's covariance."""
-    sigma, product = net.sigma, input_product
+    sigma, product = net.sigma_at(0), input_product
     sources = {layer.skip for layer in net.layers}
     streams = {0: white_input(net)[1]} if 0 in sources else {}
     for place, layer in enumerate(net.layers, start=1):
@@ -223,18 +223,18 @@ def forward_moments(net: Sequential, transport: Transport, input_product: Array)
         if place in sources:
             streams[place] = covariance
         yield carried, covariance
+        sigma = net.sigma_at(place)
         product = sigma.product(*transport.variances(covariance), covariance)
 
 
 def layer_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
     """Yield c, K, V of layers 1 .. L of a plain net from the input's E[sigma(x) sigma(x')] per pair of sites."""
-    average = net.sigma.gate_product
     below: LayerMoments | None = None
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
         through_gates = None
         if below is not None:
-            here, there = transport.variances(below.covariance)
-            both_on = average(here, here, here) * average(there, there, there) / net.sigma.gain**2
+            sigma, (here, there) = net.sigma_at(place), transport.variances(below.covariance)
+            both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there) / sigma.gain**2
             through_gates = both_on * below.cross_channel
         below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, through_gates))
         yield below
@@ -253,7 +253,7 @@ def through_weights(
     ``through_gates`` is what the gates leave of V: w V, 1 V for homogeneous activations except where
     pre-activations vanish.
     """
-    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma
+    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma_at(place)
     own = channels * net.taps * features
     if below is None or through_gates is None:
         return own, np.zeros_like(own)
@@ -280,14 +280,15 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
 
     Taken as 1 for homogeneous activations, as it is wherever anything arrives.
     """
-    sigma = net.sigma
-    if sigma.homogeneous:
+    places = range(1, len(net.layers) + 1)
+    if all(sigma.homogeneous for sigma in {net.sigma_at(place) for place in places}):
         return [np.ones(())] * len(net.layers)
     energies = []
     moments = forward_moments(net, transport, input_product)
-    for _, covariance in progress(moments, len(net.layers), "layer"):
-        variance = transport.own(covariance)
-        energies.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
+    for place, (_, covariance) in zip(places, progress(moments, len(net.layers), "layer"), strict=True):
+        sigma, variance = net.sigma_at(place), transport.own(covariance)
+        gates = np.ones(()) if sigma.homogeneous else sigma.gate_product(variance, variance, variance) / sigma.gain
+        energies.append(gates)
     return energies
 
 
@@ -317,7 +318,7 @@ def label_weight_above(net: Sequential, place: int, above: Array | None, errors:
     """
     layer = Layer() if above is None else net.layers[place]
     if above is None:
-        gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+        gamma = net.head_variance * net.head_fan_in * net.sigma_at(len(net.layers)).gain
         above = np.full(net.sites, gamma * net.outputs) * errors
     table = reversed_neighbours(net.grid, net.kernel, net.padding)
     arriving = np.where(table == OUTSIDE, 0.0, above[..., table]).sum(axis=-2) / net.taps
