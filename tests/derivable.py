@@ -31,6 +31,7 @@ SIGMA = {
     # z over 1 + e^(-z), of which no part overflows: streams that nothing normalises reach thousands.
     "silu": lambda z: z * numpy_of(z).exp(numpy_of(z).minimum(z, 0.0)) / (1 + numpy_of(z).exp(-abs(z))),
     "tanh": lambda z: numpy_of(z).tanh(z),
+    "erf": lambda z: (jax.scipy.special.erf if numpy_of(z) is jnp else erf)(z),
 }
 
 

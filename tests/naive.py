@@ -30,6 +30,7 @@ SIGMA = {
     "gelu": lambda z: z * _normal_below(z),
     "tanh": lambda z: 2 / (1 + np.exp(-2 * z)) - 1,
     "silu": lambda z: z * _logistic(z),
+    "erf": lambda z: 2 * _normal_below(np.sqrt(2) * z) - 1,
 }
 GATE = {
     "relu": lambda z: (z > 0).astype(float),
@@ -37,6 +38,7 @@ GATE = {
     "gelu": lambda z: _normal_below(z) + z * _normal_density(z),
     "tanh": lambda z: 1 / np.cosh(z) ** 2,
     "silu": lambda z: _logistic(z) * (1 + z * _logistic(-z)),
+    "erf": lambda z: 2 * np.sqrt(2) * _normal_density(np.sqrt(2) * z),
 }
 
 

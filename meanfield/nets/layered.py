@@ -76,6 +76,8 @@ class Sequential(Net):
 
     WIDTH: ClassVar[str]
     INPUT: ClassVar[str]
+    # Whether one activation and one variance, over the fan-in rule, serve all layers outside branches.
+    follows_one_rule: ClassVar[bool] = True
 
     activation: str
     weight_variance: float | None
@@ -109,6 +111,14 @@ class Sequential(Net):
     @cached_property
     def sigma(self) -> Activation:
         return activation_named(self.activation)
+
+    def sigma_at(self, place: int) -> Activation:
+        """That which reads value_place, of 0 .. N."""
+        return self.sigma
+
+    def normalised_at(self, place: int) -> float | None:
+        """epsilon of the normalisation between value_place and its activation; None without one."""
+        return None
 
     @property
     def variance_factor(self) -> float:
@@ -254,7 +264,7 @@ class MLP(Sequential):
     Args:
         depth: hidden layers L, at least 1.
         width: n, one number or one per layer.
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or "erf".
         outputs: M.
         head: "he", "fan_in" or "mup".
         inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n, or n/sigma_W^2, and z^(1)
@@ -303,7 +313,7 @@ class ConvNet(Sequential):
         grid: lengths of the one or two axes.
         kernel: taps along each axis, odd or even.
         padding: "circular" (the grid is a torus) or "zero".
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or "erf".
         outputs: output channels.
         head: "he", "fan_in" or "mup".
         readout: "pooled" averages over sites before a linear map (the papers' head); "convolution" is one more

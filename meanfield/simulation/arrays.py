@@ -131,7 +131,7 @@ def arrays_of(backend: str, precision: str) -> Arrays:
 
 def on_device(xp: Any, special: Any, precision: str) -> Arrays:
     """Arrays of a namespace with CuPy's interface; ``special`` has that of `scipy.special`."""
-    pointwise = ArrayFunctions(xp.maximum, xp.exp, xp.tanh, xp.ones_like, special.ndtr, special.expit)
+    pointwise = ArrayFunctions(xp.maximum, xp.exp, xp.tanh, xp.ones_like, special.ndtr, special.expit, special.erf)
     stencils = Stencils(xp)
     moves = (stencils.gather, stencils.gather_transpose, stencils.sum_over_shifts)
     return Arrays("cupy", precision, xp, pointwise, *moves, normals=partial(GroupNormals, xp))

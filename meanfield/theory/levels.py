@@ -186,7 +186,7 @@ class ExactLevel(NetLevel):
     def has(self, net: Sequential, inputs: Array | None) -> bool:
         one_input = not net.grid and net.inputs == 1 and inputs is None
         gates = ("linear",) if net.has_skips else GATES
-        return one_input and net.activation in gates and net.weight_variance is None
+        return one_input and net.activation in gates and net.weight_variance is None and net.follows_one_rule
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
         return set() if net.has_skips else {"pairs", "spread"}
@@ -236,7 +236,7 @@ class LawLevel(NetLevel):
     whose = "plain nets without a weight_variance"
 
     def has(self, net: Sequential, inputs: Array | None) -> bool:
-        return net.weight_variance is None and not net.has_skips
+        return net.weight_variance is None and not net.has_skips and net.follows_one_rule
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
         return {"inputs"}
@@ -279,7 +279,7 @@ class MeanFieldLevel(NetLevel):
     def takes(self, net: Sequential, options: Options) -> set[str]:
         if net.is_pooled and label_term_refusal(net, options.inputs):
             return {"inputs"}
-        batches = set() if net.has_skips else {"batch", "loss"}
+        batches = {"batch", "loss"} if net.follows_one_rule and not net.has_skips else set()
         return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:

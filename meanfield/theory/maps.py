@@ -244,8 +244,7 @@ def through_normalisation(normalisation: Normalisation, below: Kinds, grid: tupl
     takes out of a channel's tangent, its mean over channels and its part along the values y, is a share of order
     1/channels of t.
     """
-    mean, deviation = mean_and_deviation(normalisation, below)
-    return tuple(_divided(kind, mean, deviation) for kind in below)
+    return divided(below, *mean_and_deviation(normalisation, below))
 
 
 def mean_and_deviation(normalisation: Normalisation, below: Kinds) -> tuple[Array, Array]:
@@ -256,6 +255,12 @@ def mean_and_deviation(normalisation: Normalisation, below: Kinds) -> tuple[Arra
     if not np.all(square > 0):
         raise NoTransport("its input vanishes at some site, which has no size to divide by; give epsilon > 0")
     return mean, np.sqrt(square)
+
+
+def divided(below: Kinds, mean: Array, deviation: Array) -> Kinds:
+    """(x - mean) / deviation of all channels, two numbers of every sample and site, (B, S), as any normalisation has
+    them over many channels."""
+    return tuple(_divided(kind, mean, deviation) for kind in below)
 
 
 def _divided(kind: Kind, mean: Array, deviation: Array) -> Kind:

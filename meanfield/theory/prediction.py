@@ -12,6 +12,7 @@ from meanfield.common.validation import require_choice, require_flag, require_po
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.inputs import LOSS_NAMES, Batch, checked_inputs, require_classes
 from meanfield.nets.layered import Sequential
+from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import Loop
 from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
@@ -58,7 +59,10 @@ def predict(
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
     Args:
-        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
+        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net. Of other units
+            level "mean_field" serves layers of one stencil, of any activations, variances and widths, one behind the
+            other, and blocks of one activation, of any depths, variances and multipliers, one on the other: overlap
+            energies, and label terms under a convolutional readout.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6);
@@ -166,12 +170,16 @@ def _predictable(net: Any, level: str) -> Sequential | DenseNet | Loop | TokenSt
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
     net = as_family(net)
     if isinstance(net, Net) and not isinstance(net, Sequential | DenseNet | Loop | TokenStream):
+        layers, why = listed_layers(net)
+        if layers is not None:
+            return layers
         require_predictable(net)
         raise ValueError(
             f"level for {type(net).__name__} is {level!r}; there is none for lists of units that are no family's: the "
             "second moment of the tangent kernel between channels, from which update energies follow, is known for "
-            "plain and residual nets of one activation and one stencil, nets whose blocks concatenate, loops and "
-            "Transformers; take a chain of the units of one, or simulate this net instead"
+            "layers of one stencil, one behind the other or in blocks of one activation, for nets whose blocks "
+            f"concatenate, loops and Transformers, and here {why}; take a chain of the units of one, or simulate this "
+            "net instead"
         )
     if not isinstance(net, TokenStream | DenseNet):
         require_net(net, loops=True)
@@ -183,7 +191,7 @@ def _level(net: Sequential | DenseNet | Loop | TokenStream, name: str, options: 
     levels = [level for level in LEVELS if isinstance(net, level.family)]
     refusals = {level.name: level.serves(net, options) for level in levels}
     serving = [level.name for level in levels if refusals[level.name] is None]
-    kind = type(net).__name__
+    kind = type(net.listed if isinstance(net, ListedLayers) else net).__name__
     if isinstance(net, Loop):
         kind = f"TiedLoop of tied={net.tied} and activation={net.activation!r}"
     if not isinstance(name, str) or name not in serving:

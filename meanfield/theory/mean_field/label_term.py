@@ -74,6 +74,8 @@ def label_term_refusal(net: Sequential, inputs: ArrayLike | None = None, correla
     """Why `label_profiles` does not serve this net with this input, and what to take; empty if it does."""
     given = f"this is a {type(net).__name__} of activation {net.activation!r}"
     take = "take readout='convolution' and independent labels, or draw it with `simulate`"
+    if not net.follows_one_rule:
+        return f"pooled or correlated labels are predicted where all layers follow one rule; these differ: {take}"
     if net.has_skips:
         return (
             "pooled or correlated labels join what several sites or samples did, which is predicted for plain nets; "

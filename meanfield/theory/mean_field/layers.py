@@ -154,7 +154,7 @@ def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float
 def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
     """The average of sigma(x) sigma(x') over the channels of a given batch (B, C_0, *grid)."""
     samples, channels = inputs.shape[:2]
-    values = net.sigma.function(inputs).reshape(samples, channels, net.sites)
+    values = net.sigma_at(0).function(inputs).reshape(samples, channels, net.sites)
     product = np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
     return EveryPair(net), product.reshape(samples * net.sites, -1)
 
@@ -162,7 +162,7 @@ def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
 def white_product(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
     """E[sigma(x) sigma(x')] of the default input."""
     transport, covariance = white_input(net, correlation)
-    return transport, net.sigma.product(*transport.variances(covariance), covariance)
+    return transport, net.sigma_at(0).product(*transport.variances(covariance), covariance)
 
 
 def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
@@ -179,7 +179,7 @@ def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, A
 
 def input_variance(net: Sequential) -> float:
     """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
-    sigma = net.sigma
+    sigma = net.sigma_at(0)
     if net.input_law != "normalised":
         return 1.0
     if sigma.homogeneous:
@@ -199,6 +199,10 @@ class LayerMoments:
     kernel: Array
     cross_channel: Array
 
+    def divided(self, sizes: Array | float) -> LayerMoments:
+        """Those of values over their sizes, of which ``sizes`` is the product by pair of sites."""
+        return LayerMoments(self.covariance / sizes, self.kernel / sizes, self.cross_channel / sizes**2)
+
     def overlap(self, channels: int) -> Array:
         """Second moment of the tangent kernel per pair of sites, averaged over pairs of channels."""
         return self.kernel**2 / channels + self.cross_channel
@@ -213,29 +217,44 @@ class UnitTerms(NamedTuple):
 
 def forward_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[tuple[Array, Array]]:
     """Yield Tr(xx) / k and c of layers 1 .. N; a branch, having its own weights, adds to its stream's covariance."""
-    sigma, product = net.sigma, input_product
+    sigma, product = net.sigma_at(0), input_product
     sources = {layer.skip for layer in net.layers}
     streams = {0: white_input(net)[1]} if 0 in sources else {}
     for place, layer in enumerate(net.layers, start=1):
         carried = transport.diagonal(product)
         covariance = layer.variance_factor * carried / sigma.gain
+        covariance = layer.multiplier**2 * covariance
         if layer.skip is not None:
-            covariance = streams.pop(layer.skip) + layer.multiplier**2 * covariance
+            covariance = streams.pop(layer.skip) + covariance
         if place in sources:
             streams[place] = covariance
         yield carried, covariance
-        product = sigma.product(*transport.variances(covariance), covariance)
+        sigma, seen = net.sigma_at(place), covariance / sizes_at(net, transport, place, covariance)
+        product = sigma.product(*transport.variances(seen), seen)
+
+
+def sizes_at(net: Sequential, transport: Transport, place: int, covariance: Array) -> Array | float:
+    """s s' of a normalisation between a value and its activation, by pair of sites; 1 without one.
+
+    Over many channels the size of a site's values is a number, s^2 = c(p, p) + epsilon. What the Jacobian takes out of
+    tangents along the values is a share of order 1/channels of the kernel between two channels.
+    """
+    epsilon = net.normalised_at(place)
+    if epsilon is None:
+        return 1.0
+    here, there = transport.variances(covariance)
+    return np.asarray(np.sqrt((here + epsilon) * (there + epsilon)))
 
 
 def layer_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
     """Yield c, K, V of layers 1 .. L of a plain net from the input's E[sigma(x) sigma(x')] per pair of sites."""
-    average = net.sigma.gate_product
     below: LayerMoments | None = None
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
         through_gates = None
         if below is not None:
-            here, there = transport.variances(below.covariance)
-            both_on = average(here, here, here) * average(there, there, there) / net.sigma.gain**2
+            below = below.divided(sizes_at(net, transport, place, below.covariance))
+            sigma, (here, there) = net.sigma_at(place), transport.variances(below.covariance)
+            both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there) / sigma.gain**2
             through_gates = both_on * below.cross_channel
         below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, through_gates))
         yield below
@@ -254,8 +273,9 @@ def through_weights(
     ``through_gates`` is what the gates leave of V: w V, 1 V for homogeneous activations except where
     pre-activations vanish.
     """
-    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma
-    own = channels * net.taps * features
+    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma_at(place)
+    square = layer.multiplier**2 if layer.skip is None else 1.0  # of a block its join takes care
+    own = square * channels * net.taps * features
     if below is None or through_gates is None:
         return own, np.zeros_like(own)
     pair = *transport.variances(below.covariance), below.covariance
@@ -263,8 +283,9 @@ def through_weights(
     same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
     gate_square = gate if same else sigma.gate_square_product(*pair)
     moved = through_gates + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
-    carried = layer.variance_factor * transport.diagonal(gate * below.kernel) / sigma.gain
-    return own + carried, layer.variance_factor**2 * transport.independent(moved)
+    factor = square * layer.variance_factor
+    carried = factor * transport.diagonal(gate * below.kernel) / sigma.gain
+    return own + carried, factor**2 * transport.independent(moved)
 
 
 def plain_terms(net: Sequential, transport: Transport, input_product: Array) -> Iterator[UnitTerms]:
@@ -281,14 +302,17 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
 
     Taken as 1 for homogeneous activations, as it is wherever anything arrives.
     """
-    sigma = net.sigma
-    if sigma.homogeneous:
+    places = range(1, len(net.layers) + 1)
+    if all(net.sigma_at(place).homogeneous and net.normalised_at(place) is None for place in places):
         return [np.ones(())] * len(net.layers)
     energies = []
     moments = forward_moments(net, transport, input_product)
-    for _, covariance in progress(moments, len(net.layers), "layer"):
-        variance = transport.own(covariance)
-        energies.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
+    for place, (_, covariance) in zip(places, progress(moments, len(net.layers), "layer"), strict=True):
+        sigma, variance, epsilon = net.sigma_at(place), transport.own(covariance), net.normalised_at(place)
+        square = 1.0 if epsilon is None else variance + epsilon
+        seen = variance / square
+        gates = np.ones(()) if sigma.homogeneous else sigma.gate_product(seen, seen, seen) / sigma.gain
+        energies.append(gates / square)
     return energies
 
 
@@ -318,7 +342,7 @@ def label_weight_above(net: Sequential, place: int, above: Array | None, errors:
     """
     layer = Layer() if above is None else net.layers[place]
     if above is None:
-        gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+        gamma = net.head_variance * net.head_fan_in * net.sigma_at(len(net.layers)).gain
         above = np.full(net.sites, gamma * net.outputs) * errors
         if net.readout == "flatten":
             return np.asarray(above / net.sites)

@@ -133,6 +133,8 @@ def output_term_refusal(
 ) -> str:
     """Why `output_term` does not serve this net with this input, and what to take; empty if it does."""
     given = f"this is a {type(net).__name__} of activation {net.activation!r}"
+    if not net.follows_one_rule:
+        return "the output term is predicted where all layers follow one rule; these differ: draw it with `simulate`"
     if net.has_skips:
         return f"the output term is predicted for plain nets; {given}, whose gates remember: draw it with `simulate`"
     if net.sigma.triple is None:
