@@ -49,7 +49,8 @@ from .verification.comparison import compare as compare
 from .verification.verdicts import judge as judge
 from .verification.verdicts import Deviation as Deviation
 from .verification.verdicts import Bands as Bands
-from .common.estimates import fit_power_law as fit_power_law
+from .common.power_laws import fit_power_law as fit_power_law
+from .common.power_laws import local_slopes as local_slopes
 from .transfer.carry import transfer_learning_rate as transfer_learning_rate
 from .transfer.carry import explain_transfer as explain_transfer
 from .transfer.carry import Transfer as Transfer

@@ -42,6 +42,7 @@ derive: activation='relu'; direction='up'; block_depth=0
 explain_transfer: rule='auto'
 fit_power_law: stderr=None
 judge: largest_share=0.0; of_rival=None
+local_slopes: stderr=None
 memory: draws=1; measure=None
 one_step: backend='numpy'; precision='float64'
 patch_tokens: seed=0

@@ -156,6 +156,7 @@ SERVED = {
     },
     "compare": {"measured": mf.simulate(NET, **DRAWN), "predicted": mf.predict(NET, level="mean_field")},
     "fit_power_law": {"x": [1, 2, 3.0], "y": [1, 2, 3.0], "stderr": [1, 1, 1.0]},
+    "local_slopes": {"x": [1, 2, 3.0], "y": [1, 2, 3.0], "stderr": [1, 1, 1.0]},
     "transfer_learning_rate": {"rate": 0.1, "architecture_from": NET, "architecture_to": NET, "rule": "finite_depth"},
     "explain_transfer": {"rate": 0.1, "architecture_from": NET, "architecture_to": NET, "rule": "finite_depth"},
     "stable_rate": {"net": NET, "data": DATA, "loss": "cross_entropy", "level": None, "weights": None, **DRAWN, **KEPT},

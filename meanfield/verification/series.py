@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
+from meanfield.common.power_laws import PowerLaw, fit_power_law, log_slope
 from meanfield.common.validation import Array, takes
 from meanfield.verification.verdicts import CONVERGED_SHARE, Deviation
 
