@@ -27,6 +27,7 @@ from meanfield.verification.judges import (
     only_above,
     slope_contest,
 )
+from meanfield.verification.laws import APART, drawn_series, law_findings
 from meanfield.verification.many_channels import (
     LABEL_SCALE,
     Rung,
@@ -102,6 +103,7 @@ from meanfield.verification.verdicts import (
 )
 
 __all__ = [
+    "APART",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
     "DOUBT",
@@ -152,6 +154,7 @@ __all__ = [
     "computed",
     "contest",
     "deeper_half",
+    "drawn_series",
     "draws_needed",
     "draws_to_converge",
     "effective_draws",
@@ -174,6 +177,7 @@ __all__ = [
     "ladder_slope",
     "ladder_values",
     "largest_share",
+    "law_findings",
     "limit_law",
     "local_slopes",
     "lower",

@@ -100,13 +100,17 @@ def effective_draws(measured: xr.Dataset, *names: str) -> float:
 
     Of means that there are (others are NaN), and of equal draws all. NaN where a spread is not known.
     """
-    draws = float(measured.attrs["draws"])
     each = [Series.of(measured, name) for name in names]
-    spreads = [
+    errors = [
         series.relative_error.where(series.value.notnull() & (series.error != 0), 0.0).max(skipna=False)
         for series in each
     ]
-    return draws / (1 + draws * float(np.max(spreads)) ** 2)
+    return kish(float(measured.attrs["draws"]), float(np.max(errors)))
+
+
+def kish(draws: float, relative_error: float) -> float:
+    """The same of one mean over draws, from its relative standard error."""
+    return draws / (1 + draws * relative_error**2)
 
 
 def drawn_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
