@@ -26,7 +26,8 @@ from meanfield.nets.maps import (
     Weight,
 )
 from meanfield.nets.net import Chain, Unit
-from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.residual import ResidualConvNet, ResidualMLP
+from meanfield.nets.scalings import SCALINGS
 from meanfield.nets.transformer import NORMS, Transformer
 from meanfield.nets.transformer import TOKEN_READOUTS as TOKENS_READ
 
@@ -76,7 +77,7 @@ def residual_nets(draw: st.DrawFn) -> ResidualMLP | ResidualConvNet:
     shared = {
         "depth": draw(st.integers(1, 2)),
         "block_depth": draw(st.integers(1, 3)),
-        "scaling": draw(st.sampled_from(SCALINGS)),
+        "scaling": draw(st.sampled_from((*SCALINGS, 0.3))),
         "stem": draw(st.integers(0, 1)),
         "tail": draw(st.integers(0, 1)),
         "activation": draw(activations),
@@ -135,7 +136,7 @@ def transformers(draw: st.DrawFn) -> Transformer:
         causal=draw(st.booleans()),
         activation=draw(st.one_of(activations, st.just("swiglu"))),
         rotary=draw(st.booleans()),
-        scaling=draw(st.sampled_from((*SCALINGS, "rezero"))),
+        scaling=draw(st.sampled_from((*SCALINGS, 0.3, "rezero"))),
         tied=draw(st.booleans()),
         outputs=3,
         head=draw(st.sampled_from(HEADS)),

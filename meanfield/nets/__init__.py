@@ -8,7 +8,8 @@ from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fract
 from meanfield.nets.layered import HEADS, MLP, ConvNet, Sequential
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
-from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.residual import ResidualConvNet, ResidualMLP
+from meanfield.nets.scalings import SCALINGS
 from meanfield.nets.transformer import Transformer
 from meanfield.nets.variants import with_hyperparameters
 

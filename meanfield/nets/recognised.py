@@ -18,7 +18,8 @@ from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet, Sequential
 from meanfield.nets.loop import Loop, TiedLoop
 from meanfield.nets.maps import Attention, Linear, Normalisation, Pointwise, Weight
 from meanfield.nets.net import Chain, Net, Unit
-from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.residual import ResidualConvNet, ResidualMLP
+from meanfield.nets.scalings import SCALINGS
 from meanfield.nets.transformer import SWIGLU, TOKEN_READOUTS, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
 
 NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
@@ -133,7 +134,8 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
         given |= {"depth": len(blocks), "stem": blocks[0], "tail": len(chain.units) - 1 - blocks[-1]}
         given["block_depth"] = len(chain.units[blocks[0]].branch) // 2
         family: type[Net] = ResidualConvNet if chain.grid else ResidualMLP
-        for scaling, head in product(SCALINGS, HEADS):
+        joint = chain.units[blocks[0]].multiplier
+        for scaling, head in product((*SCALINGS, *_exponents(joint, len(blocks))), HEADS):
             yield family, given | {"scaling": scaling, "head": head}
         return
     family = ConvNet if chain.grid else MLP
@@ -143,8 +145,8 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
 
 
 def _loop(chain: Chain, activation: str, weight: Weight) -> Fields:
-    depth, step = len(chain.units), chain.units[0].multiplier
-    alpha = _rounded(-log(step) / log(depth)) if depth > 1 and step > 0 else 1.0
+    depth = len(chain.units)
+    alpha = next(_exponents(chain.units[0].multiplier, depth), 1.0)
     given: Fields = {"depth": depth, "width": chain.input_channels, "alpha": alpha, "activation": activation}
     return given | {"weight_variance": _rounded(weight.variance * weight.fan_in), "tied": chain.is_tied or depth == 1}
 
@@ -171,11 +173,19 @@ def _transformers(chain: Chain, readout: Unit) -> Iterator[Fields]:
     given["activation"] = fed.pointwise_activation or SWIGLU
     given["vocabulary"] = chain.input_channels if embedded else None
     given["readout"] = next((name for name, maps in TOKEN_READOUTS.items() if maps == pooled), "every")
-    for scaling, head in product(TRANSFORMER_SCALINGS, HEADS):
+    alphas = _exponents(looks_unit.multiplier, len(chain.units) - embedded)
+    for scaling, head in product((*TRANSFORMER_SCALINGS, *alphas), HEADS):
         yield given | {"scaling": scaling, "head": head}
 
 
-def _rounded(value: float) -> float:
-    """The number of few digits that this one is but for its last places, or itself."""
+def _exponents(multiplier: float, additions: int) -> Iterator[float]:
+    """alpha, if some number makes this factor of so many branches."""
+    if additions > 1 and multiplier > 0:
+        length = log(additions)
+        yield _rounded(-log(multiplier) / length, LAST_PLACE / length)
+
+
+def _rounded(value: float, apart: float = 0.0) -> float:
+    """The number of few digits that this one is but for its last places, or for what lies ``apart``, or itself."""
     short = float(f"{value:.{DIGITS}g}")
-    return short if isclose(short, value, rel_tol=LAST_PLACE) else value
+    return short if isclose(short, value, rel_tol=LAST_PLACE, abs_tol=apart) else value

@@ -31,7 +31,7 @@ from meanfield.nets.maps import (
     Weight,
 )
 from meanfield.nets.net import Net, Unit
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS, branch_multiplier, settled_scaling
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,9 @@ class Transformer(TokenStream):
         activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or the gated "swiglu".
         rotary: whether positions turn channels (i, i + size/2) of queries and keys at token t by t 10000^(-2 i / size).
             Without it, and without a causal mask, nothing depends on the order of tokens.
-        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); "init", a = 1
-            and the variance of every weight of a branch divided by 2 D; "deepnorm", of post-norm alone (Wang et al.
+        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); a number alpha,
+            a = (2 D)^(-alpha), where 1/2, 1 and 0 are settled to the names that they have; "init", a = 1 and the
+            variance of every weight of a branch divided by 2 D; "deepnorm", of post-norm alone (Wang et al.
             2022), a = (2 D)^(-1/4), as norm(z / a + f(z)) is the same, and the variances of W_v, W_o and the FFN's
             weights times (8 D)^(-1/2); or "rezero" (Bachlechner et al. 2020), a = g, a weight (1,) behind the others of
             its branch that starts at 0, one for every branch, and one for all if tied.
@@ -226,7 +227,7 @@ class Transformer(TokenStream):
     causal: bool = False
     activation: str = "relu"
     rotary: bool = False
-    scaling: str = "none"
+    scaling: str | float = "none"
     tied: bool = False
     vocabulary: int | None = None
     outputs: int = 10
@@ -253,11 +254,11 @@ class Transformer(TokenStream):
             ("normalisation", (*NORMALISATIONS, UNNORMALISED)),
             ("attention_scale", ATTENTION_SCALES),
             ("activation", (*ACTIVATIONS, SWIGLU)),
-            ("scaling", TRANSFORMER_SCALINGS),
             ("head", HEADS),
             ("readout", TOKEN_READOUTS),
         ):
             require_choice(name, getattr(self, name), choices)
+        settle(self, scaling=settled_scaling(self.scaling, self.additions, TRANSFORMER_SCALINGS))
         if self.vocabulary is not None:
             self._settle_counts(vocabulary="tokens that there are")
         if self.scaling == "deepnorm" and (self.norm != "post" or self.normalisation == UNNORMALISED):
@@ -317,11 +318,14 @@ class Transformer(TokenStream):
         return 0 if self.vocabulary else 1
 
     @property
+    def additions(self) -> int:
+        """2 D branches, an attention and an FFN in every block."""
+        return 2 * self.depth
+
+    @property
     def multiplier(self) -> float:
         """a, the factor on a branch."""
-        additions = 2 * self.depth
-        factors = {"multiplier_sqrt": additions**-0.5, "multiplier_linear": 1 / additions, "deepnorm": additions**-0.25}
-        return factors.get(self.scaling, 1.0)
+        return self.additions**-0.25 if self.scaling == "deepnorm" else branch_multiplier(self.scaling, self.additions)
 
     @cached_property
     def hidden_gain(self) -> float:
@@ -390,9 +394,11 @@ class Transformer(TokenStream):
         return lifted, activated, lowered, *self._gain(f"ffn_gain{label}")
 
     def _weight(self, name: str, shape: tuple[int, int], gain: float = 1.0) -> Weight:
-        shared = {"init": 2.0 * self.depth, "deepnorm": (8 * self.depth) ** 0.5}.get(self.scaling, 1.0)
-        if self.scaling == "deepnorm" and name[:2] in ("Wq", "Wk"):
-            shared = 1.0
+        shared = 1.0
+        if self.scaling == "init":
+            shared = 2.0 * self.depth
+        elif self.scaling == "deepnorm" and name[:2] not in ("Wq", "Wk"):
+            shared = (8 * self.depth) ** 0.5
         return Weight(name, shape, 1 / (gain * shape[1] * shared))
 
     def _gain(self, name: str) -> tuple[Map, ...]:

@@ -39,7 +39,8 @@ from meanfield.common.gaussian_averages import LARGEST_VARIANCE, Function, Hermi
 from meanfield.common.machine import LONGEST_SECONDS, progress, seconds_refusal
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import LINEAR
-from meanfield.nets.loop import LARGEST_LOG_STEP, Loop
+from meanfield.nets.loop import Loop
+from meanfield.nets.scalings import LARGEST_LOG_FACTOR
 from meanfield.theory.laws import power_of
 
 
@@ -125,7 +126,7 @@ def step_exponent(loop: Loop) -> float:
     Raises:
         NoPower: steps whose size is no power of their number.
     """
-    depths = [2**power for power in range(7) if abs(float(loop.alpha)) * log(2**power) <= LARGEST_LOG_STEP]
+    depths = [2**power for power in range(7) if abs(float(loop.alpha)) * log(2**power) <= LARGEST_LOG_FACTOR]
     return -power_of(depths, [loop.replace(depth=depth).step_size for depth in depths], "size of a step") + 0.0
 
 
