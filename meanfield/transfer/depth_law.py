@@ -444,7 +444,7 @@ def _finite_width(dataset: xr.Dataset, quantity: LawQuantity) -> dict[str, Any]:
         if not all(np.isfinite(logs).all() for logs in levels.values()):
             continue
         exponents = {level: drawn.slope_of("size", logs) for level, logs in levels.items()}
-        law, words = drawn.law("size"), QUANTITIES[name].long_name
+        law, words = drawn.law("size"), LAW_QUANTITIES[name].words
         told = {"finite_width_of": f"{words}: drawn less mean field", "finite_width_stderr": law.stderr}
         moved = law.exponent - exponents[MEAN_FIELD]
         if EXACT in exponents:

@@ -65,7 +65,7 @@ def judge_claim(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="{quantity} is a power of the {along} over {sizes}",
-    rival="its local slope changes by {apart:g} or more from end to end",
+    rival="its local slope changes by {apart:g} from end to end",
     measured="the drift of the slope, of a parabola through the logarithms",
 )
 def judge_power_law(dataset: xr.Dataset) -> Contest:
@@ -97,4 +97,4 @@ def _off(drawn: Series, shape: Array, bends: bool) -> Deviation:
 
 def _apart_from(claim: Deviation) -> Deviation:
     """The same from what is `APART` off the claim, on the side that is nearer to what is drawn."""
-    return Deviation(max(APART - abs(float(claim.difference[0])), 0.0), claim.stderr[0])
+    return Deviation(APART - abs(float(claim.difference[0])), claim.stderr[0])

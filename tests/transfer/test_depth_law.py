@@ -12,11 +12,11 @@ from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.verification.laws import APART, drawn_series, law_findings
 from meanfield.verification.verdicts import Verdict
 
-SIZES = [4, 8, 16, 32]
+SIZES = [2, 4, 8, 16]
 
 
 def _mlp(depth):
-    return mf.MLP(depth=depth, width=128, activation="linear", outputs=4)
+    return mf.MLP(depth=depth, width=256)
 
 
 def _exact(name):
@@ -67,11 +67,15 @@ def test_finite_width_is_the_exact_expectation_less_the_mean_field(exact_law):
 
 # What each quantity is drawn of, and how often.
 DRAWN = {
-    "learning_rate_scale": (_mlp, 1000),
-    "label_learning_rate_scale": (_mlp, 1000),
-    "output_learning_rate_scale": (lambda width: mf.MLP(depth=2, width=width, outputs=4), 400),
-    "stable_rate": (lambda depth: mf.MLP(depth=depth, width=64, input_width=8, outputs=3), 48),
+    "learning_rate_scale": (_mlp, 600),
+    "label_learning_rate_scale": (_mlp, 600),
+    "output_learning_rate_scale": (lambda width: mf.MLP(depth=1, width=width, outputs=4), 200),
+    "stable_rate": (lambda size: mf.MLP(depth=2, width=8 * size, input_width=8, outputs=2), 32),
 }
+
+
+# The rival's exponent less the claimed one: a few draws have wide bands.
+FAR = 3.0
 
 
 @pytest.mark.parametrize("quantity", LAW_QUANTITIES)
@@ -80,29 +84,24 @@ def test_wrong_exponents_are_refuted_with_the_stated_power_and_right_ones_are_no
     make, draws = DRAWN[quantity]
     options = {"quantity": quantity, "theory": False}
     other = mf.depth_law(make, SIZES, draws=4 * draws, seed=5, **options).attrs["exponent"]
-    right = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other, rival=other + 1, **options)
+    right = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other, rival=other + FAR, **options)
     (finding, _) = law_findings(right)
     assert finding.verdict is Verdict.CONFIRMED
     share = finding.power.together
     assert share < 1
-    wrong = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other - 2 * share, rival=other, **options)
+    wrong = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other - 2 * share * FAR, rival=other, **options)
     assert wrong.attrs["verdict"] == Verdict.REFUTED
     assert wrong.attrs["verdict_of_rival"] == Verdict.CONFIRMED
 
 
 def test_a_law_that_bends_is_no_power_law():
-    """eta* of a residual net of K^(-1/2) below which a stem stands: its local slope goes to 0."""
-
-    def make(depth):
-        scaling = {"scaling": "multiplier_linear", "block_depth": 2, "activation": "linear"}
-        return mf.ResidualMLP(depth=depth, width=128, stem=1, input_width=8, **scaling)
-
-    law = mf.depth_law(make, [4, 8, 16, 32, 64], draws=4000, seed=0)
+    """Of shallow nets: the local slope of the label term's eta* goes from -0.9 to -1.4, its limit is -3/2."""
+    law = mf.depth_law(_mlp, [1, 2, 4, 8, 16], quantity="label_learning_rate_scale", draws=4000, seed=0)
     assert law.attrs["power_law_verdict"] == Verdict.REFUTED
     assert law.attrs["drift_p_value"] < 1e-6
-    assert law.attrs["limit_exponent"] == 0.0
+    assert law.attrs["limit_exponent"] == -1.5
     assert "verdict" not in law.attrs
-    straight = mf.depth_law(lambda width: mf.MLP(depth=1, width=width), [64, 128, 256, 512], draws=20_000, seed=0)
+    straight = mf.depth_law(lambda width: mf.MLP(depth=1, width=width), [64, 128, 256, 512], draws=4000, seed=0)
     assert straight.attrs["power_law_verdict"] != Verdict.REFUTED
 
 
@@ -117,19 +116,19 @@ def test_sizes_whose_draws_overflow_are_named_and_the_rest_is_judged():
     def make(depth):
         return mf.ResidualMLP(depth=depth, width=16, scaling="none", activation="linear")
 
-    law = mf.depth_law(make, [1, 2, 3, 4, 2000], draws=200, seed=0, quantity="label_learning_rate_scale", claim=0.0)
-    assert law.attrs["overflowed"] == "2000"
+    law = mf.depth_law(make, [1, 2, 3, 4, 1500], draws=4, seed=0, quantity="label_learning_rate_scale", claim=0.0)
+    assert law.attrs["overflowed"] == "1500"
     assert np.isnan(law["label_learning_rate_scale"].values).tolist() == [False] * 4 + [True]
-    alone = mf.depth_law(make, [1, 2, 3, 4], draws=200, seed=0, quantity="label_learning_rate_scale", claim=0.0)
+    alone = mf.depth_law(make, [1, 2, 3, 4], draws=4, seed=0, quantity="label_learning_rate_scale", claim=0.0)
     assert law.attrs["exponent"] == alone.attrs["exponent"]
     assert law.attrs["verdict"] == alone.attrs["verdict"]
-    with pytest.raises(OverflowError, match="draws at sizes 1900, 2000 leave .* fewer than three sizes are left"):
-        mf.depth_law(make, [1, 2, 1900, 2000], draws=4, seed=0)
+    with pytest.raises(OverflowError, match=r"draws at sizes 1400, 1500 leave .* fewer than three sizes are left"):
+        mf.depth_law(make, [1, 2, 1400, 1500], draws=2, seed=0)
 
 
 def test_a_mean_of_one_draw_is_warned_of_and_decides_nothing():
     with pytest.warns(mf.PremiseWarning, match="one draw makes .* of a mean learning_rate_scale"):
-        law = mf.depth_law(lambda depth: mf.MLP(depth=depth, width=4), [8, 16, 64], claim=9.0, draws=16, seed=0)
+        law = mf.depth_law(lambda depth: mf.MLP(depth=depth, width=4), [4, 8, 24], claim=9.0, draws=12, seed=0)
     assert law.attrs["verdict"] == Verdict.INCONCLUSIVE
 
 
@@ -176,21 +175,21 @@ def test_an_own_family_has_its_own_law():
 @pytest.mark.parametrize(
     ("make", "sizes", "options", "message"),
     [
-        (lambda depth: {}[depth], SIZES, {}, "make raises KeyError at size 4: 4"),
-        (lambda depth: "net", SIZES, {}, "make returns str at size 4; give a function that returns a net"),
+        (lambda depth: {}[depth], SIZES, {}, "make raises KeyError at size 2: 2"),
+        (lambda depth: "net", SIZES, {}, "make returns str at size 2; give a function that returns a net"),
         (
             lambda size: mf.MLP(depth=size, width=4) if size < 9 else mf.ConvNet(depth=2, channels=4),
             SIZES,
             {},
-            "different families, MLP at size 4, ConvNet at size 16",
+            "different families, MLP at size 2, ConvNet at size 16",
         ),
         (_mlp, [4, 8, 8], {}, r"sizes are \[4, 8\]; give three different ones or more"),
         (_mlp, [0, 4, 8], {}, "an entry of sizes is 0"),
         (_mlp, [4.5, 8, 9], {}, "make raises TypeError at size 4.5: depth is 4.5; it must be a whole number"),
         (_mlp, SIZES, {"claim": np.inf}, "claim is inf; it must be a finite exponent"),
-        (_mlp, SIZES, {"claim": lambda depth: -depth}, "claim returns -4 at size 4; a law returns a positive"),
-        (_mlp, SIZES, {"claim": lambda depth: [depth]}, r"claim returns \[4\] at size 4"),
-        (_mlp, SIZES, {"claim": lambda depth: depth.up}, "claim raises AttributeError at size 4"),
+        (_mlp, SIZES, {"claim": lambda depth: -depth}, "claim returns -2 at size 2; a law returns a positive"),
+        (_mlp, SIZES, {"claim": lambda depth: [depth]}, r"claim returns \[2\] at size 2"),
+        (_mlp, SIZES, {"claim": lambda depth: depth.up}, "claim raises AttributeError at size 2"),
         (_mlp, SIZES, {"claim": 1.0, "rival": lambda depth: 3.0 * depth}, "say the same at these sizes"),
         (_mlp, SIZES, {"rival": 1.0}, "a rival is given and no claim"),
         (_mlp, SIZES, {"claim": 1e4}, "which no float holds"),
