@@ -24,12 +24,13 @@ from sims.depth_law.report import REPORT
 
 # What is asked for.
 
+QUANTITY = "learning_rate_scale"
 OPTIONS = (
     Option("net", "family, such as MLP or Transformer, or FILE.py:make, a function of the size that returns a net"),
     Option("set", "fields of the family, such as width=512 heads=4 activation=gelu", metavar="NAME=VALUE", many="+"),
     Option("along", "field of the family that is the size (depth by default)", metavar="FIELD"),
     Option("sizes", "three sizes or more", number, metavar="SIZE", many="+"),
-    Option("quantity", "whose law it is", default="learning_rate_scale", choices=list(LAW_QUANTITIES)),
+    Option("quantity", "whose law it is", default=QUANTITY, choices=list(LAW_QUANTITIES)),
     Option("claim", "exponent that is claimed, or FILE.py:law, a function of the size", metavar="POWER", group="law"),
     Option("rival", "what would be true if the claim were false (default: 0.1 off)", metavar="POWER", group="law"),
     Option("loss", "loss of the outputs", default="squared", choices=list(LOSS_NAMES)),
@@ -51,11 +52,13 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The question: every net, and the claimed values at every size."""
     claim, rival = options.claim, options.rival
     if options.net is None:
-        names = {word.partition("=")[0] for word in options.set or ()}
-        given = [*(word for word in FIELDS if word.partition("=")[0] not in names), *(options.set or ())]
-        make = net_of_size(NET, given, options.along or "depth")
-        if not (names or options.along or claim or rival) and options.quantity == "learning_rate_scale":
-            claim, rival = CLAIM, RIVAL
+        along = options.along or "depth"
+        changed = {word.partition("=")[0] for word in options.set or ()}
+        left = [word for word in FIELDS if word.partition("=")[0] not in {*changed, along}]
+        make = net_of_size(NET, [*left, *(options.set or ())], along)
+        if not changed and along == "depth" and options.quantity == QUANTITY:
+            rival = RIVAL if claim is rival is None else rival
+            claim = claim or CLAIM
     else:
         if is_in_file(options.net) and (options.set or options.along):
             raise ValueError(f"--net {options.net} makes its nets itself; leave out --set and --along")
