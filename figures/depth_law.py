@@ -66,8 +66,7 @@ def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
     limit = dataset.attrs["limit_exponent"]
     for name, _, look in _shown(dataset):
         drawn = drawn_series(dataset, name)
-        sizes = drawn.value["size"].values
-        local = local_slopes(sizes, drawn.value.values, drawn.error.values)
+        local = drawn.local_slopes("size")
         axes.errorbar(local.size, local.slope, local.stderr, fmt="o", color=MEASURED, **look)
         for level, (color, line) in LEVELS.items():
             if f"{name}_{level}" in dataset:

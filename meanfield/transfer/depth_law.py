@@ -399,7 +399,7 @@ def _add_slopes(dataset: xr.Dataset) -> None:
     """The fit over all sizes, slopes from each size to the next, and the same of theory."""
     drawn = drawn_series(dataset)
     sizes, law = drawn.value["size"].values, drawn.law("size")
-    slopes = local_slopes(sizes, drawn.value.values, drawn.error.values)
+    slopes = drawn.local_slopes("size")
     attrs = {"units": "1", "long_name": "local slope, from the size before"}
     _put(dataset, "local_slope", sizes[1:], slopes.slope, attrs)
     said = attrs | {"long_name": "local slope, from the size before: standard error over draws"}

@@ -52,18 +52,18 @@ class LawQuantity(ABC):
         name: as `depth_law` takes it, and its variable is called.
         words: what reports call it.
         power: of the mean over draws that it is; -1/2 of a mean energy.
-        beside: variables that are drawn with it and have theory where it has none.
+        companions: variables that are drawn with it and have theory where it has none.
     """
 
     name: str
     words: str
     power: float
-    beside: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> tuple[str, ...]:
         """The variables that are taken of what is measured."""
-        return (self.name, *self.beside)
+        return (self.name, *self.companions)
 
     @abstractmethod
     def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:
@@ -88,7 +88,7 @@ class EnergyScale(LawQuantity):
 
     name: str
     words: str
-    beside: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
     power = -0.5
 
     def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:

@@ -80,11 +80,11 @@ from meanfield.verification.series import (
     ladder_values,
     largest_share,
     limit_law,
-    local_slopes,
     mean_over_draws,
     scale_law,
     shown_laws,
     span,
+    spline_slopes,
 )
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
@@ -179,7 +179,6 @@ __all__ = [
     "largest_share",
     "law_findings",
     "limit_law",
-    "local_slopes",
     "lower",
     "mean_over_draws",
     "measured_slopes",
@@ -198,5 +197,6 @@ __all__ = [
     "shown_laws",
     "slope_contest",
     "span",
+    "spline_slopes",
     "tuned_rates",
 ]

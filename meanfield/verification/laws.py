@@ -71,7 +71,7 @@ def judge_claim(dataset: xr.Dataset) -> Contest:
 def judge_power_law(dataset: xr.Dataset) -> Contest:
     drawn = drawn_series(dataset)
     sizes = drawn.value["size"].values
-    slopes = local_slopes(sizes, drawn.value.values, drawn.error.values)
+    slopes = drawn.local_slopes("size")
     efolds = float(np.log(sizes[-1] / sizes[0]))
     claim = Deviation(efolds * slopes.drift, efolds * slopes.drift_stderr)
     shown = f"it changes by {efolds * slopes.drift:+.3f} +- {efolds * slopes.drift_stderr:.3f}"

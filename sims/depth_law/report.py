@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from math import isnan
 
+import numpy as np
 import xarray as xr
 
 from meanfield.transfer import LAW_QUANTITIES
-from meanfield.verification import Finding, drawn_series, law_findings, span
+from meanfield.verification import Finding, Verdict, drawn_series, law_findings, span
 from sims.common.report import SAYS, Report, folded
 from sims.common.tables import Column, Group, Table, slope, value
 
@@ -25,7 +26,8 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     local = f"local slopes {ends[0]:+.2f} .. {ends[1]:+.2f}"
     limit = attrs["limit_exponent"]
     tends = "" if isnan(limit) else f", tending to {limit:g}"
-    return f"{SAYS[judged.verdict]}: {exponent}, {local}{tends}."
+    both = {attrs.get("verdict"), attrs.get("verdict_of_rival")} == {str(Verdict.REFUTED)}
+    return f"{SAYS[judged.verdict]}{', nor as its rival' * both}: {exponent}, {local}{tends}."
 
 
 def _columns(dataset: xr.Dataset) -> Sequence[Group]:
@@ -47,6 +49,8 @@ def _columns(dataset: xr.Dataset) -> Sequence[Group]:
 def _law(dataset: xr.Dataset) -> str:
     """Fit, drift, theory, limit and finite width, a line or two each."""
     said = [*_fit(dataset), _theory(dataset), _limit(dataset), _finite_width(dataset)]
+    if "power" in dataset.attrs:
+        said.append(f"Power: {dataset.attrs['power']}.")
     if lost := dataset.attrs["overflowed"]:
         said.append(
             f"Left out: {dataset.attrs['along']} {lost}, where numbers leave the range of floats or move no net."
@@ -68,7 +72,12 @@ def _fit(dataset: xr.Dataset) -> list[str]:
 def _theory(dataset: xr.Dataset) -> str:
     attrs = dataset.attrs
     if not attrs["theory"]:
-        return f"Theory: none, {attrs['theory_missing']}."
+        label = f"{LABEL_SCALE}_mean_field"
+        if attrs["quantity"] == LABEL_SCALE or label not in dataset or not np.isfinite(dataset[label]).all():
+            return f"Theory: none, {attrs['theory_missing']}."
+        drawn = drawn_series(dataset, LABEL_SCALE)
+        exponent = drawn.slope_of("size", np.log(dataset[label].sel(size=drawn.value["size"]).values))
+        return f"Theory: of the label term alone, exponent {exponent:+.3f} in mean field; {attrs['theory_missing']}."
     return f"Theory ({LEVELS[attrs['theory']]}): exponent {attrs['theory_exponent']:+.3f} at these sizes."
 
 
