@@ -1,7 +1,9 @@
 """From a dataset to a picture file: drawn in a style, with a caption that says how to make it again."""
 
+import hashlib
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
@@ -19,9 +21,11 @@ Draw = Callable[[xr.Dataset], Figure]
 # Dates and versions that formats would add; without them equal datasets give equal files.
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
-    "svg": {"Date": None},
+    "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None},
 }
+# Where an SVG names its parts, and where it uses them.
+NAMES = re.compile(rb'(\bid="|href="#|url\(#)')
 # Characters of a caption line per inch of the figure, and what it looks like.
 DENSITY = 19
 LINE = 0.13  # inches
@@ -44,7 +48,13 @@ def rendered(draw: Draw, dataset: xr.Dataset, kind: str = "png", style: str = "l
         figure = draw(dataset)
         _add_caption(figure, caption(dataset))
         figure.savefig(picture, format=kind, metadata=METADATA[kind])
-        return picture.getvalue()
+        return _with_own_names(picture.getvalue()) if kind == "svg" else picture.getvalue()
+
+
+def _with_own_names(svg: bytes) -> bytes:
+    """Names of its parts that no other picture has, so that several stand in one page: those of others begin alike."""
+    own = f"m{hashlib.sha256(svg).hexdigest()[:10]}-".encode()
+    return NAMES.sub(rb"\g<1>" + own, svg)
 
 
 def _add_caption(figure: Figure, words: str) -> None:

@@ -69,10 +69,10 @@ from sims.common.blocks import (
     worded,
 )
 from sims.common.command import Option, Preset, chosen_of
-from sims.common.report import answer, report
+from sims.common.report import Document, answer, more_draws
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope, table
+from sims.common.tables import Column, Grid, Table, number, slope, table
 
 NAME = "coordinate_check"
 
@@ -216,6 +216,7 @@ def _of_each(
 @JUDGES.decide(
     claim="{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and "
     "depth",
+    brief="{optimizer}: under the {title} features, changes and role shares stay flat",
     rival="slopes of half a power or more",
     measured="slopes in width and in depth of these and of the outputs' change, after the first and the last step",
 )
@@ -477,15 +478,24 @@ ALONE = {
 }
 
 
-def text(dataset: xr.Dataset) -> str:
+def document(dataset: xr.Dataset) -> Document:
     """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
     optimizers = list(map(str, dataset["optimizer"].values))
-    parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
+    parts = [_slopes(dataset, optimizer) for optimizer in optimizers]
     parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in DIRECTIONS]
     judged = findings(dataset)
     first = judged_tables(dataset)[0]
     question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
-    return report(question, _answer(dataset, judged), parts, judged, WORDS | ALONE)
+    return Document(
+        question=question,
+        answer=_answer(dataset, judged),
+        heading=_heading(dataset),
+        findings=judged,
+        parts=parts,
+        brief=_summary(dataset),
+        steps=[*STEPS, *more_draws(judged, dataset)],
+        words=WORDS | ALONE,
+    )
 
 
 def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
@@ -496,8 +506,8 @@ def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
-    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
+    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}; L = {depths} at "
+    run = "width {width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
     if dataset.attrs["biases"]:
         acting += "; biases"
@@ -506,10 +516,28 @@ def _heading(dataset: xr.Dataset) -> str:
     if dataset.attrs["base"]:
         acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
-    return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
+    return "\n".join([nets + run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
 
 
-def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
+STEPS = (("--tables many one standard", "the same optimizers under all three tables, side by side"),)
+
+
+def _summary(dataset: xr.Dataset) -> Grid:
+    """Slopes of the last features' change and of the outputs' after the last step: 0 is flat."""
+    rows = watched(dataset)
+    last = max(row.step for row in rows)
+    shown = [row for row in rows if row.step == last and row.symbol in ("|Delta h_L|", "|Delta f|")]
+    lines = []
+    for optimizer in map(str, dataset["optimizer"].values):
+        for name in map(str, dataset["table"].values):
+            laws = [row.slope(dataset, optimizer, name, along) for row in shown for along in DIRECTIONS]
+            lines.append([optimizer, TABLES[name], *(slope(law.settled, law.settled_stderr) for law in laws)])
+    header = [[f"{row.symbol} in {direction}" for direction in DIRECTIONS] for row in shown]
+    title = f"Power of width and of depth that changes go as after step {last} (a table that scales keeps all at 0)"
+    return table([["optimizer", "table"], *header], lines, title)
+
+
+def _slopes(dataset: xr.Dataset, optimizer: str) -> Grid:
     """A line for everything that is watched, under every table; columns: ladders and steps."""
     rows, lines = watched(dataset), []
     steps = list(dict.fromkeys(row.step for row in rows))
@@ -523,7 +551,7 @@ def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
     return table([["table", "slope of"], *header], lines, f"{optimizer}: slopes")
 
 
-def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
+def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> Grid:
     """|Delta h_L| after the first and the last step; some nets leave the floats, and their means with them."""
     name = f"feature_update_norm_by_{direction}"
     steps = list(dict.fromkeys((1, int(dataset["step"].values[-1]))))
@@ -546,7 +574,7 @@ STUDY = Study(
     presets=PRESETS,
     planned=planned,
     measure=measure,
-    report=text,
+    report=document,
     claims=CLAIMS,
 )
 

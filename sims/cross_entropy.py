@@ -49,7 +49,7 @@ from sims.common.datasets import (
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Group, Table, fitted, measured, number
+from sims.common.tables import Column, Grid, Group, Table, fitted, measured, number
 
 NAME = "cross_entropy"
 
@@ -361,7 +361,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(judged, f"slopes {entropic} against {squared} (MLP, He)")
 
 
-def _terms(dataset: xr.Dataset) -> str:
+def _terms(dataset: xr.Dataset) -> Grid:
     """|p - y|^2, label term and A/B under cross-entropy."""
 
     def share(at: xr.Dataset) -> list[str]:

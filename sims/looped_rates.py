@@ -210,6 +210,7 @@ def loss_difference(at: xr.Dataset) -> tuple[float, float]:
 @JUDGES.decide(
     claim="Under the factor 1/L tuned rates align in a narrow band for all numbers of loops, within a factor of "
     "sqrt(2)",
+    brief="Under the factor 1/L tuned rates of all loop counts lie within a factor of sqrt(2)",
     source="figure 3b",
     rival="they fall as L^(-1/2)",
     measured="the slope of the rates that minimise the training loss",
@@ -222,6 +223,7 @@ def judge_linear(dataset: xr.Dataset) -> Contest | Ruling:
 @JUDGES.decide(
     claim="Under the factor L^(-1/2) tuned rates leave that narrow band, by more than a factor of sqrt(2) from the "
     "fewest loops to the most",
+    brief="Under the factor L^(-1/2) tuned rates spread by more than a factor of sqrt(2)",
     source="section 3.2 and figure 3a",
     rival="they stay within it",
     measured="the slope of the rates that minimise the training loss",
@@ -237,6 +239,7 @@ def judge_shift(dataset: xr.Dataset) -> Contest | Ruling:
 
 @JUDGES.decide(
     claim="Under the factor L^(-1/2) tuned rates fall as L^(-1/2), by L^(alpha-1)",
+    brief="Under the factor L^(-1/2) tuned rates fall as L^(-1/2)",
     source="section 1, and eq. 4 beyond eps L = O(1)",
     rival="they are the same for every number of loops",
     measured="the slope of the rates that minimise the training loss",

@@ -238,6 +238,7 @@ def _recursion_limit(at: xr.Dataset) -> float:
 
 @JUDGES.decide(
     claim="Isotropic updates scale as (eta eps L)^2 = eta^2 L at alpha = 1/2, outside the premise eps L = O(1), too",
+    brief="At alpha = 1/2, outside the premise eps L = O(1), isotropic updates scale as eta^2 L",
     source="the formula of theorem 2",
     rival="exponentially in sqrt(L), as the recursion says",
     measured="the slope in L of drawn |dh_L|^2 / N",
@@ -252,6 +253,7 @@ def judge_below_threshold(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Signs of the true gradient have |Delta W| = Theta(eta), and move the stream alike at every width",
+    brief="Signs of the true gradient have |Delta W| = Theta(eta), alike at every width",
     source="theorem 2, premise 1",
     rival="their norm is eta sqrt(N), and they move it as N",
     measured="the slope in N of drawn |dh_L|^2 / N",

@@ -43,7 +43,7 @@ from sims.common.pairs import PAIR, chosen_pairs, deviation, effective_overlap_d
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import MISSING, Column, Table, against, drawn, fitted, number, predicted, signed
+from sims.common.tables import MISSING, Column, Grid, Table, against, drawn, fitted, number, predicted, signed
 
 NAME = "residual_overlap"
 
@@ -400,7 +400,7 @@ UNIT_TABLE = Table(
 )
 
 
-def _width_tables(dataset: xr.Dataset) -> list[str]:
+def _width_tables(dataset: xr.Dataset) -> list[Grid]:
     """None for nets without gates."""
     if not has_gates(dataset):
         return []

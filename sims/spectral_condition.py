@@ -61,7 +61,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import slope, table
+from sims.common.tables import Grid, slope, table
 
 NAME = "spectral_condition"
 
@@ -432,7 +432,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(findings, f"{len(off)} slopes are {max(off):.2g} off at most, {np.median(off):.2g} in the middle")
 
 
-def _weights(dataset: xr.Dataset) -> str:
+def _weights(dataset: xr.Dataset) -> Grid:
     by = {(row.name, row.direction): row for row in (*weight_rows(dataset), *feature_rows(dataset))}
     lines = []
     for name in dict.fromkeys(name for name, _ in by):
@@ -441,7 +441,7 @@ def _weights(dataset: xr.Dataset) -> str:
     return table(["initially", ["in width", "condition"], ["in depth", "condition"]], lines)
 
 
-def _updates(dataset: xr.Dataset) -> list[str]:
+def _updates(dataset: xr.Dataset) -> list[Grid]:
     """A table for every ladder: what the condition asks of each product, and its slopes by optimizer."""
     rows, tables = update_rows(dataset), []
     for direction in DIRECTIONS:
@@ -454,7 +454,7 @@ def _updates(dataset: xr.Dataset) -> list[str]:
     return tables
 
 
-def _aligned(dataset: xr.Dataset) -> str:
+def _aligned(dataset: xr.Dataset) -> Grid:
     rows, lines = alignment_rows(dataset), []
     for optimizer in dict.fromkeys(row.optimizer for row in rows):
         slopes = [_slope(row) for row in rows if row.optimizer == optimizer]

@@ -62,7 +62,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import slope, table
+from sims.common.tables import Grid, slope, table
 
 NAME = "table_cells"
 
@@ -345,6 +345,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 @JUDGES.decide(
     claim="Every multiplier, variance, learning rate and epsilon of the tables for {names} has the powers of width "
     "and depth that its condition asks for",
+    brief="The powers of the tables are those that the condition asks for ({cells})",
     rival="one is off by half a power",
     measured="slopes in width and in depth of what the condition asks to be flat, from norms of weights, of gradients "
     "and of first directions, each a quarter power at most",
@@ -357,6 +358,7 @@ def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 @JUDGES.decide(
     claim="Every weight decay of the tables for {names} has the powers of width and depth that keep it as large as "
     "its optimizer's direction",
+    brief="Weight decays stay as large as the optimizer's direction ({cells})",
     rival="one is off by half a power",
     measured="slopes in width and in depth of the norm of weights, times their decay, over that of the first direction,"
     " each a quarter power at most",
@@ -380,7 +382,8 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Cell], names: str = "") -
     )
     rows = ", in their rows of biases," if dataset.attrs["biases"] else ""
     made = Contest(claim, rival, apart=OFF, gaussian=True, comparisons=len(of_cells))
-    return made.saying(words, names=f"{names} at k = {dataset.attrs['block_depth']}{rows}")
+    cells = f"{names}, k = {dataset.attrs['block_depth']}{', biases' if rows else ''}"
+    return made.saying(words, names=f"{names} at k = {dataset.attrs['block_depth']}{rows}", cells=cells)
 
 
 def _depth_cells(dataset: xr.Dataset, *names: str) -> list[Cell]:
@@ -391,6 +394,7 @@ def _depth_cells(dataset: xr.Dataset, *names: str) -> list[Cell]:
 
 @OF_DEPTH.decide(
     claim="Of all optimizers SGD alone needs learning rates and weight decays that scale with the depth",
+    brief="Of all optimizers SGD alone needs rates and decays that scale with the depth",
     rival="the power of one is half a power off",
     measured="the power of L at which what each rate or decay multiplies meets its condition, against the printed one, "
     "each a quarter power at most",
@@ -406,6 +410,7 @@ def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
 
 @OF_DEPTH.decide(
     claim="No epsilon scales with the depth: the gradients beside which hidden weights have theirs keep their size",
+    brief="No epsilon scales with the depth, as gradients of hidden weights keep their size",
     rival="one does",
     measured="the power of L of the gradients beside which each epsilon stands that tables scale with the depth",
 )
@@ -526,7 +531,7 @@ def _run(dataset: xr.Dataset) -> str:
     return HEADING.format_map({**dataset.attrs, "of": "biases" if dataset.attrs["biases"] else "weights"})
 
 
-def _powers(dataset: xr.Dataset) -> list[str]:
+def _powers(dataset: xr.Dataset) -> list[str | Grid]:
     """For every ladder a line for every cell that scales: its power as printed and as measured."""
     measured, tables = measured_cells(dataset, *run_optimizers(dataset)), []
     for direction in DIRECTIONS:
@@ -556,8 +561,8 @@ STUDY = Study(
     report=Report(
         question="Do the cells of hyperparameter tables have the powers that norms ask for?",
         answer=_answer,
-        heading="",
-        parts=[_run, _powers],
+        heading=_run,
+        parts=[_powers],
         findings=findings,
         words=WORDS,
     ),

@@ -62,7 +62,7 @@ from sims.common.images import CHARACTERS, TEXT
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope
+from sims.common.tables import Column, Grid, Table, number, slope
 from sims.common.training_data import training_data
 
 NAME = "transformer_coordinate_check"
@@ -252,6 +252,7 @@ def judge_flat(
 @JUDGES.decide(
     claim="{norm} |h_L| grows in {ways} over {steps} steps of the standard parameterization, as a quarter power or "
     "faster",
+    brief="{norm} |h_L| grows in {ways} in the standard parameterization",
     rival="it does not grow",
     measured="slopes of |h_L| after the last step, of a straight line and in the limit of large sizes",
 )
@@ -434,7 +435,7 @@ def _training(dataset: xr.Dataset) -> str:
     return precision + curvature * has_sophia + soap
 
 
-def _slopes(dataset: xr.Dataset) -> list[str]:
+def _slopes(dataset: xr.Dataset) -> list[Grid]:
     """A table for every normalisation and ladder: a line for every optimizer and table."""
     return [
         _slope_table(dataset.sel(normalisation=norm), direction, WITH[norm])
@@ -443,7 +444,7 @@ def _slopes(dataset: xr.Dataset) -> list[str]:
     ]
 
 
-def _slope_table(dataset: xr.Dataset, direction: str, words: str) -> str:
+def _slope_table(dataset: xr.Dataset, direction: str, words: str) -> Grid:
     def column(of: Watched) -> Column:
         def cell(at: xr.Dataset) -> str:
             law = of.slope(dataset, str(at["optimizer"].values), str(at["table"].values), direction)
@@ -455,12 +456,12 @@ def _slope_table(dataset: xr.Dataset, direction: str, words: str) -> str:
     return Table("slopes", f"{words}: slopes in {direction}", dims, dims, columns, shown={"table": TABLES})(dataset)
 
 
-def _sizes(dataset: xr.Dataset) -> list[str]:
+def _sizes(dataset: xr.Dataset) -> list[Grid]:
     """|h_L| after the last step, mean over draws, a table for every ladder."""
     return [_size_table(dataset, direction) for direction in DIRECTIONS]
 
 
-def _size_table(dataset: xr.Dataset, direction: str) -> str:
+def _size_table(dataset: xr.Dataset, direction: str) -> Grid:
     name = f"feature_norm_by_{direction}"
     means = dataset[[name]].sel(place="last").isel(step=-1).mean("draw", skipna=False)
 

@@ -54,6 +54,8 @@ from meanfield.theory.two_points import EveryPair
 QUANTITIES = ("label_term", "overlap_energy")
 # Points (samples and sites) whose pairs are followed one by one: seconds a layer.
 MOST_POINTS = 36
+# Layers over channels up to which ReLU nets on grids are held against draws.
+CHECKED = 0.25
 # Different waves of linear nets on circular grids, sites / 2 + 1 along each axis: 64 x 64 sites take 0.1 s a layer.
 MOST_WAVES = 1200
 
@@ -156,6 +158,19 @@ def finite_channel_refusal(net: Sequential, inputs: ArrayLike | None = None, qua
             f"readout; this {type(net).__name__} {why}: change that, or draw it at two numbers of channels"
         )
     return ""
+
+
+@takes(Sequential)
+def unchecked_channels_warning(net: Sequential) -> str:
+    """What to say where `finite_channel_factor` is neither exact nor held against draws; "" elsewhere."""
+    channels = min(net.channels_by_layer[1:])
+    if net.activation == "linear" or net.inputs * net.sites == 1 or net.depth <= CHECKED * channels:
+        return ""
+    return (
+        "what channels make of a ReLU net of several points is complete at first order in 1/channels, and is held "
+        f"against draws up to depth / channels = {CHECKED:g}; here that is {net.depth / channels:.2g}: take more "
+        "channels, or `simulate` the net"
+    )
 
 
 class FourPoints(Protocol):

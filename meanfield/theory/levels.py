@@ -3,8 +3,9 @@
 The exact level has every quantity at finite width, for fully-connected nets whose gates are fair coins or none. The
 law level of nets is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level
 of nets is the leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of Transformers
-the leading order in 1/channels, 1/heads and 1/(head size). The levels of loops have energies of the stream by step,
-and what every two steps share.
+the leading order in 1/channels, 1/heads and 1/(head size). The level of finite channels has what plain nets add to it
+at their own number of channels. The levels of loops have energies of the stream by step, and what every two steps
+share.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from meanfield.nets.residual import Residual
 from meanfield.nets.transformer import TokenStream
 from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
+from meanfield.theory.finite_channels import finite_channel_factor, finite_channel_refusal, unchecked_channels_warning
 from meanfield.theory.laws import sum_of_minima
 from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
 from meanfield.theory.maps import POINTS, accurate_averages
@@ -300,6 +302,47 @@ class MeanFieldLevel(NetLevel):
         refusals = {"label_term": label_term_refusal(net, options.inputs)} if net.is_pooled else {}
         why = _left_out(values, **refusals, output_term=output_term_refusal(net, options.inputs))
         return self.dataset(net, options, values, why | _note(net, values))
+
+
+class FiniteChannelsLevel(NetLevel):
+    """The mean field of label term and overlap energy, times what a net's own number of channels makes of them.
+
+    It is exact in linear nets and for one site, and complete at first order in 1/channels in all others that it serves
+    (`finite_channel_factor`). What channels make of output terms on grids is not known.
+    """
+
+    name = "finite_channels"
+    whose = "plain nets of 'relu' or 'linear' units"
+
+    def serves(self, net: Sequential, options: Options) -> str | None:
+        return finite_channel_refusal(net, options.inputs, "overlap_energy") or super().serves(net, options)
+
+    def takes(self, net: Sequential, options: Options) -> set[str]:
+        return {"inputs"}
+
+    def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        terms = mean_field_terms(net, options.inputs)
+        why = finite_channel_refusal(net, options.inputs, "label_term")
+        known = ["overlap_energy"] if why else ["overlap_energy", "label_term"]
+        with np.errstate(over="ignore"):  # seen below
+            factors = {name: finite_channel_factor(net, options.inputs, name) for name in known}
+        if not all(np.all(np.isfinite(factor)) for factor in factors.values()):
+            raise OverflowError(
+                f"at depth {net.depth} and {min(net.channels_by_layer[1:])} channels the mean field and what channels "
+                "make of it are further apart than a float holds: lower the depth, or raise the channels"
+            )
+        label = None
+        if not why and terms.label is not None:
+            label = log_mean(terms.label) + np.log(factors["label_term"])
+        values = with_label_term(terms.overlap + np.log(factors["overlap_energy"]), label)
+        _warn(unchecked_channels_warning(net))
+        return self.dataset(net, options, values, _left_out(values, label_term=why, output_term=NO_OUTPUT_TERM))
+
+
+NO_OUTPUT_TERM = (
+    "what finitely many channels make of it is known for one site alone, at level 'exact'; `simulate` draws it, level "
+    "'mean_field' has its limit of many channels"
+)
 
 
 def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:

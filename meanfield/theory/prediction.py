@@ -17,6 +17,7 @@ from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.levels import (
     ExactLevel,
+    FiniteChannelsLevel,
     LawLevel,
     Level,
     LoopLawLevel,
@@ -31,6 +32,7 @@ LEVELS: tuple[Level, ...] = (
     ExactLevel(),
     MeanFieldLevel(),
     LawLevel(),
+    FiniteChannelsLevel(),
     LoopMeanFieldLevel(),
     LoopLawLevel(),
     TokenStreamMeanFieldLevel(),
@@ -56,9 +58,10 @@ def predict(
         net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
-            "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
-            the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (Zhang et al. 2026,
-            eqs. 22, 23).
+            "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6);
+            "finite_channels", the same times what a plain net's own channels make of it, "relu" or "linear"
+            (docs/theory.md section 20); or "law", the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor
+            set at `anchor_layer` (Zhang et al. 2026, eqs. 22, 23).
             Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
@@ -78,7 +81,9 @@ def predict(
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``,
         ``label_term`` and ``label_learning_rate_scale``, the last two under a pooled readout of plain nets alone, with
         smooth activations on circular grids with the net's own inputs (docs/theory.md section 9); with log_NAME of
-        each, finite at depths where the quantity itself overflows to infinity. At level
+        each, finite at depths where the quantity itself overflows to infinity. Level "finite_channels" has these alone,
+        under a pooled readout of "relu" the overlap energy; it is exact in linear nets and for one site, and a
+        `PremiseWarning` says where ReLU nets have more layers over channels than draws have checked. At level
         "mean_field" plain ReLU and linear nets have ``output_term``, ``update_energy``, ``mean_update_energy`` and
         ``learning_rate_scale`` of the whole update, too (docs/theory.md section 18), under a pooled readout on circular
         grids or without gates; where they are left out, the attribute ``left_out`` says why. Corrections to them are of
@@ -122,6 +127,10 @@ def predict(
         >>> exact, limit = mf.predict(net, level="exact"), mf.predict(net, level="mean_field")
         >>> round(float(exact["label_learning_rate_scale"] / limit["label_learning_rate_scale"]), 3)
         0.905
+        >>> on_a_grid = mf.ConvNet(depth=8, channels=64, readout="convolution")
+        >>> levels = ("finite_channels", "mean_field")
+        >>> [round(float(mf.predict(on_a_grid, level=level)["label_term"][-1]), 1) for level in levels]
+        [27.3, 20.3]
     """
     net = _predictable(net, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     evidence_by_run = evidence(claims, shared, folder)
     results = [judged(claim, evidence_by_run) for claim in claims]
-    print(report.text(results, evidence_by_run))
+    print(report.document(results, evidence_by_run).text())
     written = report.write(
         results,
         evidence_by_run,

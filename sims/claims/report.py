@@ -5,26 +5,39 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from meanfield.common import write_text_whole
 from meanfield.verification import Claim
-from sims.claims.forms import Judgement, Table, by_kind, in_words, section_of, table_of
+from sims.claims.forms import Judgement, by_kind, in_words, section_of, table_of
 from sims.claims.runs import Evidence, Result
-from sims.common.report import folded, report
+from sims.common.report import Document, folded
+from sims.common.tables import LINE, table
 
 QUESTION = "Which of the papers' claims hold?"
 
 
-def text(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> str:
-    """How many there are of each verdict, by kind of claim too, every claim with its findings, then the processor time
-    of every run."""
+def document(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> Document:
+    """How many there are of each verdict, by kind of claim too; a line for every claim; the processor time of runs."""
     kinds = by_kind(_verdicts(results))
-    counts = Table(kinds.header[:-1], [row[:-1] for row in kinds.rows])  # the words say what each kind means
-    words = {str(result.claim.kind): result.claim.kind.meaning for result in results}
-    sections = [section_of(Judgement.of(result)).text() for result in results]
-    parts = [counts.text("Verdicts by kind of claim"), *sections, _times(evidence)]
-    return report(QUESTION, f"{_counts(results)}.", parts, words=words)
+    counts = [row[:-1] for row in kinds.rows]  # the words say what each kind means
+    return Document(
+        question=QUESTION,
+        answer=f"{_counts(results)}.",
+        parts=[
+            table(kinds.header[:-1], counts, "Verdicts by kind of claim"),
+            "\n".join(["Verdicts", *map(_line, results)]),
+            _times(evidence),
+        ],
+        words={str(result.claim.kind): result.claim.kind.meaning for result in results},
+    )
+
+
+def _line(result: Result) -> str:
+    """A claim: its verdict, and as much of what it says as a line takes."""
+    claim = result.claim
+    return shorten(f"{claim.id:5} {result.verdict:12}  {claim.statement}", LINE, placeholder=" ...")
 
 
 def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:

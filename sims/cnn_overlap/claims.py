@@ -48,6 +48,7 @@ from meanfield.verification import (
     slope_contest,
     span,
 )
+from sims.cnn_overlap.settings import PAPERS, draws_under, scales_under, setting_of, slope_under
 
 SCALE, LABEL_SCALE = "learning_rate_scale", "label_learning_rate_scale"
 # Depths at which the mean field stands for deep nets: exponents are had at all but the first.
@@ -200,7 +201,7 @@ P0_HEAD = ("--readout", "pooled", "--outputs", "10", "--head", "fan_in")
 REACHED = 2.5
 
 # Of drawn numbers: so many findings at most.
-JUDGES = Judges("Zhang et al. 2026", findings=9)
+JUDGES = Judges("Zhang et al. 2026", findings=10)
 
 
 def judged_term(ladder: xr.Dataset) -> str | None:
@@ -221,8 +222,10 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
     cube = [judge_exponent(ladder, name)] if name else []
     limits = [judge_limit(ladder, term) for term in (*terms, LABEL_SCALE) if f"{term}_deep" in ladder]
     label_scales = [judge_label_scale(ladder)] if f"{LABEL_SCALE}_limit" in ladder else []
+    beside = "setting" in ladder and setting_of(ladder) != PAPERS
+    papers = [judge_papers_head(ladder)] if beside else []
     depths = [*cube, judge_output_term(ladder), judge_exponent(ladder, SCALE)]
-    return [*depths, *limits, *theory, *named, *label_scales]
+    return [*papers, *depths, *limits, *theory, *named, *label_scales]
 
 
 @JUDGES.decide(
@@ -246,21 +249,42 @@ def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
     "channels add in theory, which is also granted; a mean field that is another law is a rival, too",
 )
 def judge_exponent(dataset: xr.Dataset, name: str) -> Contest:
-    drawn, printed = exponent_at_depths(dataset, name), LAWS[name]
-    known, rivals = _theory_of_rival(dataset, name), dict(printed.rivals)
+    made = _of_printed_law(exponent_at_depths(dataset, name), name, _theory_of_rival(dataset, name))
+    return _drawn(made.saying(made.shown, **made.words, where=where(dataset, name)), dataset, name)
+
+
+@JUDGES.decide(
+    claim="under the paper's head (pooled, 10 outputs, variance 1/n) eta* {law} over {where}",
+    rival="{other}, whichever is nearest",
+    source="{source}",
+    measured="the slope over the depths of eta* in nets under that head, less what finite channels add in theory, "
+    "which is also granted; a mean field that is another law is a rival, too",
+)
+def judge_papers_head(dataset: xr.Dataset) -> Contest:
+    at = scales_under(dataset, str(PAPERS))
+    law = scale_slope(at, SCALE)
+    finite, theory = (slope_under(at, SCALE, level) for level in ("finite_channels", "mean_field"))
+    added = finite - theory if np.isfinite(finite - theory) else 0.0
+    drawn = Measured(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
+    known = None if np.isnan(theory) else (f"exponent {theory:.3f}, the mean field's of the whole update", theory)
+    made = _of_printed_law(drawn, SCALE, known)
+    # A scale is the root of a mean energy, whose relative error is twice as large.
+    draws, spread = draws_under(dataset, PAPERS), 2 * Series.of(at, SCALE).relative_error.max().item()
+    made = replace(made, effective=draws / (1 + draws * spread**2)).shared_in(at, SCALE)
+    return made.saying(made.shown, **made.words, where=where(dataset, SCALE))
+
+
+def _of_printed_law(drawn: Measured, name: str, known: tuple[str, float] | None) -> Contest:
+    """The printed exponent against the nearest of its rivals, the mean field's being one where it is another law."""
+    printed = LAWS[name]
+    rivals = dict(printed.rivals)
     if known and printed.beyond(known[1]) > printed.near:
         rivals[known[0]] = known[1]
     rival = min(rivals.values(), key=lambda exponent: abs(drawn.law.exponent - exponent))
     made = slope_contest(drawn.law, claimed=printed.exponent, rival=rival, allowance=drawn.granted)
     of_finite = f", {drawn.granted:.3f} granted for finite channels" if drawn.granted > NOTABLE else ""
-    words = {
-        "title": title(name),
-        "law": printed.words,
-        "where": where(dataset, name),
-        "other": ", ".join(rivals),
-        "source": printed.source,
-    }
-    return _drawn(made, dataset, name).saying(f"exponent {shown_laws(drawn.law)}{of_finite}", **words)
+    words = {"title": title(name), "law": printed.words, "other": ", ".join(rivals), "source": printed.source}
+    return made.saying(f"exponent {shown_laws(drawn.law)}{of_finite}", **words)
 
 
 def _theory_of_rival(dataset: xr.Dataset, name: str) -> tuple[str, float] | None:

@@ -8,13 +8,15 @@ import xarray as xr
 
 from meanfield.nets import ConvNet
 from meanfield.theory import pooled_excess, thin_input_warning
-from meanfield.verification import Finding, best, combined, exponent_of, growth_exponent
+from meanfield.verification import Finding, Verdict, best, exponent_of, growth_exponent
 from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as exponents
 from sims.cnn_overlap.claims import LABEL_SCALE, SCALE
-from sims.common.report import SAYS, described_net, folded, report
+from sims.cnn_overlap.settings import OUTPUT_SCALE, PAPERS, scales_under, setting_of, slope_under
+from sims.common.report import Document, Step, described_net, folded
 from sims.common.tables import (
     Column,
+    Grid,
     Table,
     against,
     fitted,
@@ -22,14 +24,18 @@ from sims.common.tables import (
     measured,
     number,
     predicted,
+    row_or_reason,
     rows,
     table,
     value,
 )
 
-QUESTION = "Does the label term B grow with the layer as l^3? Does eta* fall with depth as L^(-3/2)?"
+QUESTION = "Does eta* fall with depth as L^(-3/2), and the label term B grow with the layer as l^3?"
 WORDS = {
     "theory": "the mean field, times what theory has for finite channels (below the tables).",
+    "fan_in": "output weights of variance 1/n, n being the channels.",
+    "he": "output weights of variance 2/n, of a convolution 2/(n taps).",
+    "mup": "output weights of variance 1/n^2, so that outputs vanish as channels grow.",
     "C = inf": "the drawn means, brought to infinitely many channels (below the tables).",
 }
 WITH_LIMIT = {"label_term": "label term B", "overlap_energy": "overlap F"}
@@ -78,32 +84,70 @@ POWER_NOTE = (
 POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
 
 
-def text(dataset: xr.Dataset) -> str:
-    """The whole report on a dataset of a ladder of depths."""
+def document(dataset: xr.Dataset) -> Document:
+    """What is said of a ladder of depths: slopes by setting, the table of the short form, come first."""
     deepest, net = dataset.isel(depth=-1), exponents.net_of(dataset)
-    parts = [_heading(dataset), *_layer_tables(deepest)]
+    tables: list[str | Grid] = [*_layer_tables(deepest)]
     if net.depth < claims.LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
-        return report(QUESTION, shallow, [*parts, _notes(deepest, net)], (), WORDS)
-    parts += [_exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset)]
+        parts = [*tables, _notes(deepest, net)]
+        return Document(question=QUESTION, answer=shallow, heading=_heading(dataset), parts=parts, words=WORDS)
     findings = claims.findings(dataset)
-    return report(QUESTION, answer(dataset), [*parts, _next(dataset, net, findings)], findings, WORDS)
+    rest = [*tables, _exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset)]
+    return Document(
+        question=QUESTION,
+        answer=answer(dataset),
+        heading=_heading(dataset),
+        findings=findings,
+        parts=[settings_table(dataset), *rest],
+        steps=steps(dataset, net, findings),
+        words=WORDS,
+    )
 
 
-def _next(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> str:
-    """Runs that say more than this one."""
+def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[Step]:
+    """Options that say more than this run, and what each is good for."""
     more = [round(finding.needed) for finding in findings if finding.needed is not None]
     draws, gain = 4 * int(dataset.attrs["draws"]), "all errors become half as large"
     if more:
         draws, gain = max(more), "enough for all verdicts that lack some"
+    runs = [(f"--draws {draws}", gain)]
+    if setting_of(dataset) != PAPERS:
+        runs.append((" ".join(claims.P0_HEAD), "the same under the paper's head"))
     others = ["--grid 8 8"] * (len(net.grid) == 1) + ["--input photo"] * (dataset.attrs["inputs"] != "photo")
-    runs = {
-        f"--draws {draws}": gain,
-        ", ".join(others): "the same for other nets and inputs",
-        f"--outputs {net.outputs // 10}" if net.outputs >= 10 else "": "the output term weighs less in eta*",
-        "python -m sims.cnn_finite_channels": "how corrections go with the channels",
-    }
-    return "\n".join(["What to run next", *(f"  {run:38}  {why}" for run, why in runs.items() if run)])
+    if others:
+        runs.append((", ".join(others), "the same for other nets and inputs"))
+    return [*runs, ("python -m sims.cnn_finite_channels", "how corrections go with the channels")]
+
+
+def settings_table(dataset: xr.Dataset) -> Grid:
+    """Slopes of eta* in every setting, of the whole step and of each part alone, and how much of each part there is."""
+    net = exponents.net_of(dataset)
+    title = (
+        f"Slope of eta* over depths {_depths(dataset)} at {net.channels} channels, by readout, outputs and head: of "
+        "the step; in theory of its parts B (by labels) and A (by outputs) alone; A/B in theory, at layer "
+        f"{net.depth}; load = outputs x depth / channels, and the load from which on the slope is beyond -3/2 (mean "
+        f"field). The paper's: {PAPERS}"
+    )
+    columns = [
+        Column(["eta*", "theory"], lambda at: [fitted(exponents.scale_slope(at, SCALE)), _slope(at, SCALE)]),
+        Column(["B alone", "A alone"], lambda at: [_slope(at, LABEL_SCALE), _slope(at, OUTPUT_SCALE)]),
+        Column("A/B", lambda at: predicted(at.isel(depth=-1), "output_over_label_finite_channels")),
+        Column("load", lambda at: predicted(at.isel(depth=-1), "load")),
+        Column("-3/2 at", lambda at: predicted(at, "turning")),
+    ]
+
+    def cells(setting: str) -> list[str]:
+        at = scales_under(dataset, setting)
+        return [cell for column in columns for cell in column.cells(at)]
+
+    lines = [row_or_reason(name, partial(cells, name)) for name in map(str, dataset["setting"].values)]
+    return table(["setting", *(column.headers for column in columns)], lines, title)
+
+
+def _slope(at: xr.Dataset, name: str) -> str:
+    """In theory at the net's own channels."""
+    return number(slope_under(at, name, "finite_channels"))
 
 
 def _minima(deepest: xr.Dataset) -> str:
@@ -118,7 +162,7 @@ def _heading(dataset: xr.Dataset) -> str:
     return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
 
 
-def _layer_tables(deepest: xr.Dataset) -> list[str]:
+def _layer_tables(deepest: xr.Dataset) -> list[Grid]:
     """Terms by layer: drawn beside theory at the net's own channels, and what depends on labels alone in the limit."""
     known = {name: letter for name, letter in WITH_LIMIT.items() if not _follows_labels(deepest, name)}
     titles = {name: f"{letter}, by layer ({_minima(deepest)})" for name, letter in known.items()}
@@ -161,7 +205,7 @@ def _limit(at: xr.Dataset, name: str) -> list[str]:
     return [*against(known, f"{name}_limit"), predicted(at, f"{name}_law")]
 
 
-def _exponent_table(deepest: xr.Dataset) -> str:
+def _exponent_table(deepest: xr.Dataset) -> Grid:
     lines = []
     for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
         law = growth_exponent(deepest, best(deepest, name))
@@ -178,7 +222,7 @@ def _exponent(deepest: xr.Dataset, name: str) -> float:
     return exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
-def _scale_table(dataset: xr.Dataset) -> str:
+def _scale_table(dataset: xr.Dataset) -> Grid:
     def cells(at: xr.Dataset) -> list[str]:
         return [*_at_channels(at, SCALE), *_at_channels(at, LABEL_SCALE), *_limit(at, LABEL_SCALE)]
 
@@ -255,56 +299,46 @@ def _power(dataset: xr.Dataset) -> str:
 
 
 def answer(dataset: xr.Dataset) -> str:
-    """What was asked of B and of eta*, at these depths and in the limit; and whether theory agrees with draws."""
+    """What was asked of eta*, under the paper's head, what decides its exponent; and what was asked of B."""
+    first, *others = [*_papers_scale(dataset), *_growth(dataset)]
     indent = " " * 10
-    name = claims.judged_term(dataset)
-    lines = _growth(dataset, name) if name else ["The growth of B has no prediction here."]
-    lines += [_scale(dataset), _limit_of(dataset, SCALE), _agreement(dataset)]
-    return "\n".join(folded(line, indent, 10) for line in lines if line).lstrip()
+    return f"{first}\n{folded(' '.join(others), indent, 10)}"
 
 
-def _growth(dataset: xr.Dataset, name: str) -> list[str]:
+def _papers_scale(dataset: xr.Dataset) -> list[str]:
+    """Of eta* under the paper's head, and from which outputs times depth over channels on it is steeper."""
+    is_own, net = setting_of(dataset) == PAPERS, exponents.net_of(dataset)
+    finding = claims.judge_exponent(dataset, SCALE) if is_own else claims.judge_papers_head(dataset)
+    law = exponents.scale_slope(scales_under(dataset, str(PAPERS)), SCALE)
+    load = float(dataset["setting_turning"].sel(setting=str(PAPERS)))
+    slope = f"Its slope is {_exponent_words(law)} over depths {_depths(dataset)} at {net.channels} channels"
+    steeper = "" if load != load else f"; it steepens with outputs x depth / channels, beyond -3/2 from {load:.2g} on"
+    return [_whether(finding, "eta* under the paper's head", "fall", "as L^(-3/2)"), f"{slope}{steeper}."]
+
+
+def _growth(dataset: xr.Dataset) -> list[str]:
     """Of the label term, or what stands for it."""
+    name, net = claims.judged_term(dataset), exponents.net_of(dataset)
+    if name is None:
+        return ["The growth of B has no prediction here."]
     deepest = dataset.isel(depth=-1)
-    limit, finite = (growth_exponent(deepest, of) for of in (f"{name}_limit", best(deepest, name)))
-    expected, minima = (exponent_of(deepest[f"{name}_{level}"].values) for level in ("mean_field", "law"))
-    said = _said(claims.judge_exponent(dataset, name))
     which = "B" if name == "label_term" else f"B (here {name.replace('_', ' ')})"
-    why = exponents.no_power_law(exponents.net_of(dataset))
-    return [
-        f"{said}, for {which} as l^3 at these depths: exponent {_exponent_words(limit)}.",
-        f"This is over layers {layers(deepest)}, at infinitely many channels (mean field {expected:.2f}); at "
-        f"{exponents.net_of(dataset).channels} channels it is {_exponent_words(finite)}; the papers' minima: "
-        f"{minima:.2f}.",
-        f"In deeper nets it is no power law, {why}." if why else _limit_of(dataset, name),
-    ]
-
-
-def _scale(dataset: xr.Dataset) -> str:
-    law = exponents.scale_slope(dataset, best(dataset, SCALE))
-    theory = exponents.predicted_scale_slope(dataset, SCALE, "finite_channels")
-    known = "" if theory != theory else f" (theory with one site's factor for A {theory:.3f})"
-    return (
-        f"{_said(claims.judge_exponent(dataset, SCALE))}, for eta* as L^(-3/2) at these depths: eta* changes as "
-        f"L^({law.exponent:.3f} +- {law.stderr:.3f}){known}, depths {_depths(dataset)}."
+    said = _whether(claims.judge_exponent(dataset, name), f"{which} of the net below", "grow", "as l^3")
+    exponent = _exponent_words(growth_exponent(deepest, f"{name}_limit"))
+    numbers = (
+        f"exponent {exponent} in layers {layers(deepest)}, brought from {net.channels} channels to infinitely many"
     )
+    why = exponents.no_power_law(net)
+    deeper = [f"In deeper nets it is no power law, {why}."] if why else []
+    return [f"{said.removesuffix('.')}: {numbers}.", *deeper]
 
 
-def _limit_of(dataset: xr.Dataset, name: str) -> str:
-    """The same in deep nets, by theory alone."""
-    if f"{name}_deep" not in dataset:
-        return ""
-    deep, last = int(dataset["deep_depth"][-1]), float(dataset[f"{name}_deep"][-1])
-    said = SAYS[claims.judge_limit(dataset, name).verdict].replace("This run", "Theory at such depths")
-    which = "eta* as L^(-3/2)" if name == SCALE else "B as l^3"
-    return f"{said}, for {which} in the limit of deep nets: the mean field has exponent {last:.2f} at {deep} layers."
-
-
-def _agreement(dataset: xr.Dataset) -> str:
-    findings = [claims.judge_growth(dataset, name) for name in claims.predicted(dataset)]
-    if not findings:
-        return ""
-    return f"{SAYS[combined(finding.verdict for finding in findings)]}, for theory's exponents against drawn ones."
+def _whether(finding: Finding, subject: str, verb: str, law: str) -> str:
+    return {
+        Verdict.CONFIRMED: f"Yes, {subject} {verb}s {law}.",
+        Verdict.REFUTED: f"No, {subject} does not {verb} {law}.",
+        Verdict.INCONCLUSIVE: f"This run cannot tell whether {subject} {verb}s {law}.",
+    }[finding.verdict]
 
 
 def layers(deepest: xr.Dataset) -> str:
@@ -314,10 +348,6 @@ def layers(deepest: xr.Dataset) -> str:
 
 def _exponent_words(law: Any) -> str:
     return f"{law.exponent:.2f} +- {law.stderr:.2f}" if law.stderr < 1 else "not measured"
-
-
-def _said(finding: Finding) -> str:
-    return SAYS[finding.verdict]
 
 
 def _depths(dataset: xr.Dataset) -> str:

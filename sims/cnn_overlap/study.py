@@ -25,7 +25,15 @@ from meanfield.verification import (
     has_channel_factor,
 )
 from sims.cnn_overlap.claims import CLAIMS, LABEL_SCALE, NAME, SCALE, deep_exponents
-from sims.cnn_overlap.report import text
+from sims.cnn_overlap.report import document
+from sims.cnn_overlap.settings import (
+    Setting,
+    Source,
+    at_settings,
+    draws_beside,
+    nets_beside,
+    turning_points,
+)
 from sims.common.command import Option, Preset, chosen_arrays, counted
 from sims.common.datasets import Variable, attributes, labels_in_mean_field, seeded_run, suffixed, words_of
 from sims.common.images import images_from_file, photo_crops
@@ -113,7 +121,26 @@ def _each(names: tuple[str, ...], end: str, words: str) -> list[Variable]:
     return [Variable(f"{name}_{end}", f"{name.replace('_', ' ')}, {words}") for name in names]
 
 
+# What variables over the settings are of.
+OF_SETTINGS = {
+    "learning_rate_scale": "learning-rate scale",
+    "label_learning_rate_scale": "learning-rate scale of the label term alone",
+    "output_learning_rate_scale": "learning-rate scale of the output term alone",
+    "output_over_label": "output term over label term at the last layer",
+}
 VARIABLES = (
+    Variable("setting", "readout, number of outputs, and variance of the head's weights"),
+    *(Variable(f"setting_{name}", f"{words}, by setting") for name, words in OF_SETTINGS.items()),
+    *(
+        Variable(f"setting_{name}_finite_channels", f"{words}, by setting, theory at the net's own channels")
+        for name, words in OF_SETTINGS.items()
+    ),
+    Variable("setting_load", "outputs x depth / channels, by setting"),
+    Variable(
+        "setting_turning",
+        "outputs x depth / channels of the deepest net from which eta* falls faster than L^(-3/2) over these depths, "
+        "mean field",
+    ),
     *_each(PREDICTED, "finite_channels", "theory at the net's own channels"),
     *_each(AT_LIMIT, "limit", "drawn, brought to infinitely many channels"),
     *_each(IN_DEEP_NETS, "deep", "exponent in deep nets, mean field"),
@@ -127,7 +154,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The nets of the ladder and their inputs; sizes are refused before any file is read."""
     inputs = _inputs(options)
     nets = [_net(options, depth, inputs) for depth in depth_ladder(options.depth)]
-    _run(options, nets[-1], inputs).require_memory(options.workers.here)
+    for net in (nets[-1], *nets_beside(nets[-1])):
+        _run(options, net, inputs).require_memory(options.workers.here)
     return {"nets": nets, "inputs": inputs}
 
 
@@ -165,20 +193,29 @@ def _net(options: argparse.Namespace, depth: int, inputs: Any) -> ConvNet:
 def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], inputs: Any) -> xr.Dataset:
     """Every rung of the ladder with its predictions beside: one dataset with a leading dim ``depth``.
 
-    Where theory does not know a net's terms at finite channels, it is drawn with half of them, too.
+    Where theory does not know a net's terms at finite channels, it is drawn with half of them, too. Nets of the other
+    settings are drawn less often, and have variables of their own, over ``setting`` and ``depth``.
     """
-    drawn_nets = [_drawn_nets(net, inputs) for net in nets]
-    drawn = iter(results.draw([_run(options, net, inputs) for rung in drawn_nets for net in rung]))
+    drawn_nets, beside = [_drawn_nets(net, inputs) for net in nets], [nets_beside(net) for net in nets]
+    own = [_run(options, net, inputs) for rung in drawn_nets for net in rung]
+    drawn = iter(results.draw([*own, *(_run_beside(options, net, inputs) for rung in beside for net in rung)]))
     rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
-    dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override")
-    dataset = dataset.assign(deep_exponents(nets[-1]))
+    sources = [
+        [Source(net, rung), *(Source.beside(other, next(drawn), inputs) for other in others)]
+        for net, rung, others in zip(nets, rungs, beside, strict=True)
+    ]
+    depths = {"depth": [net.depth for net in nets]}
+    dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override").assign_coords(depths)
+    settings = xr.concat([at_settings(at) for at in sources], dim="depth").assign_coords(depths)
+    dataset = dataset.merge(settings).assign(deep_exponents(nets[-1]))
     dataset.attrs |= attributes(options) | {
         "architecture": json.dumps(nets[-1].describe()),
         "few_channels": drawn_nets[-1][-1].channels if len(drawn_nets[-1]) > 1 else 0,
         "inputs": options.input,
+        "draws_beside": draws_beside(options.draws),
         "provenance": provenance(seeds=[str(_run(options, net, inputs).seed) for net in nets], draws=options.draws),
     }
-    return dataset.assign_coords(depth=[net.depth for net in nets])
+    return dataset.assign(turning_points(dataset, sources, inputs))
 
 
 def _drawn_nets(net: ConvNet, inputs: Any) -> list[ConvNet]:
@@ -189,6 +226,13 @@ def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
     """The draws of one net, with controls wherever their means are known."""
     energies = Energies(inputs=inputs, controls=not controls_refusal(net, inputs), **chosen_arrays(options))
     return seeded_run(options, net, energies, f"depth {net.depth}, channels {net.channels}")
+
+
+def _run_beside(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
+    """Fewer draws of a net of another setting, by seeds of their own."""
+    run = _run(options, net, inputs)
+    label = f"depth {net.depth}, channels {net.channels}, {Setting.of(net)}"
+    return seeded_run(options, net, run.measure, label, draws_beside(options.draws))
 
 
 def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
@@ -229,7 +273,7 @@ STUDY = Study(
     planned=planned,
     measure=measure,
     variables=VARIABLES,
-    report=text,
+    report=document,
     claims=CLAIMS,
     arrays=True,
 )

@@ -15,7 +15,7 @@ from meanfield.common import UNREADABLE, behind_links, require_count, require_dr
 from meanfield.execution import PieceStore, Run, code_digest, digest, provenance, simulate_all, sources_digest
 from meanfield.simulation import arrays_of, device_described
 from sims.common.command import Checked, chosen_arrays
-from sims.common.report import made_or_reason
+from sims.common.report import Document, made_or_reason
 
 # The attribute of a finished dataset that holds a digest of all else in it.
 CONTENTS = "contents"
@@ -51,7 +51,7 @@ class Results:
     def deliver(
         self,
         measure: Callable[[], xr.Dataset],
-        text: Callable[[xr.Dataset], str],
+        document: Callable[[xr.Dataset], Document],
         picture: Callable[[xr.Dataset], bytes],
     ) -> int:
         """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where.
@@ -68,7 +68,7 @@ class Results:
             self.keep(dataset)
         else:
             print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
-        said, unsaid = made_or_reason("report", lambda: text(dataset), "")
+        said, unsaid = made_or_reason("report", lambda: in_form(document(dataset), self._options), "")
         print(said or unsaid)
         _, undrawn = made_or_reason("figure", lambda: self.keep_figure(lambda: picture(dataset)), None)
         print(f"\ndataset  {self.dataset_path}\nfigure   {undrawn or self.figure_path}")
@@ -132,6 +132,13 @@ class Results:
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:
         return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
+
+
+def in_form(document: Document, options: argparse.Namespace) -> str:
+    """A report in the form that is asked for; printed ones fit a screen, but for --full."""
+    if options.format == "text":
+        return document.text() if options.full else document.short()
+    return str(getattr(document, options.format)())
 
 
 def contents_digest(dataset: xr.Dataset) -> str:

@@ -18,16 +18,18 @@ RARE = 0.01
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
-    """On the claim, where there is one; else on whether it is a power law."""
-    attrs, judged = dataset.attrs, findings[0]
+    """On the claim, or else on whether it is a power law; below, what the numbers say, line by line."""
+    attrs, local = dataset.attrs, dataset["local_slope"].dropna("size").values
     sizes = span(drawn_series(dataset).value["size"])
     exponent = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over {attrs['along']} {sizes}"
-    ends = dataset["local_slope"].dropna("size").values[[0, -1]]
-    local = f"local slopes {ends[0]:+.2f} .. {ends[1]:+.2f}"
-    limit = attrs["limit_exponent"]
-    tends = "" if isnan(limit) else f", tending to {limit:g}"
-    both = {attrs.get("verdict"), attrs.get("verdict_of_rival")} == {str(Verdict.REFUTED)}
-    return f"{SAYS[judged.verdict]}{', nor as its rival' * both}: {exponent}, {local}{tends}."
+    first = f"{SAYS[findings[0].verdict]}: {exponent}; local slopes {local[0]:+.2f} .. {local[-1]:+.2f}."
+    lines = [*_fit(dataset), _theory(dataset), _limit(dataset), _finite_width(dataset)]
+    if "power" in attrs:
+        refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
+        lines.append(f"Rival: {attrs['rival']}{refuted}; {attrs['power']}.")
+    if lost := attrs["overflowed"]:
+        lines.append(f"Left out: {attrs['along']} {lost}, where floats end or no rate moves a net.")
+    return "\n".join([first, *(folded(line, "  ", 4) for line in lines)])
 
 
 def _columns(dataset: xr.Dataset) -> Sequence[Group]:
@@ -44,18 +46,6 @@ def _columns(dataset: xr.Dataset) -> Sequence[Group]:
     if "local_slope_theory" in dataset:
         columns.append(Column("in theory", "local_slope_theory"))
     return columns
-
-
-def _law(dataset: xr.Dataset) -> str:
-    """Fit, drift, theory, limit and finite width, a line or two each."""
-    said = [*_fit(dataset), _theory(dataset), _limit(dataset), _finite_width(dataset)]
-    if "power" in dataset.attrs:
-        said.append(f"Power: {dataset.attrs['power']}.")
-    if lost := dataset.attrs["overflowed"]:
-        said.append(
-            f"Left out: {dataset.attrs['along']} {lost}, where numbers leave the range of floats or move no net."
-        )
-    return "\n".join(folded(line, "", 2) for line in said)
 
 
 def _fit(dataset: xr.Dataset) -> list[str]:
@@ -103,7 +93,7 @@ REPORT = Report(
     question="Does it go with the size of the net as claimed, and is it a power of the size at all?",
     answer=_answer,
     heading="{net}\n{quantity_in_words}, {draws} draws of each size, seed {seed}, loss {loss}",
-    parts=[SIZE_TABLE, _law],
+    parts=[SIZE_TABLE],
     findings=law_findings,
     heavy=tuple(LAW_QUANTITIES),
     words={

@@ -90,6 +90,7 @@ def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> di
 
 @JUDGES.decide(
     claim="Only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c",
+    brief="Only the arithmetic mean has all four consistencies of an aggregator",
     source="appendix A1",
     rival="another of six aggregators has them too, or it lacks one",
     measured="the largest relative violation of any property on random energies, of the mean and of the six others",

@@ -9,6 +9,7 @@ JUDGES = Judges("Zheng et al. 2026")
 @JUDGES.decide(
     claim="Every cell of the hyperparameter tables follows from the initial norms of eq. 6 and the norms of its "
     "optimizer's updates",
+    brief="Every cell of the hyperparameter tables follows from norms of weights and updates",
     rival="some do not",
     source="tables 3-7 and 9-13",
     measured="powers of width and depth in every printed cell, and in a derivation that reads no table; no examples",

@@ -76,6 +76,7 @@ def update_slope(dataset: xr.Dataset, rule: str, scaling: str) -> PowerLaw:
 
 @JUDGES.decide(
     claim="Under eps = 1/L the energy of looped Transformers does not depend on L after the first steps of training",
+    brief="Under 1/L the energy of trained looped Transformers does not depend on L",
     source="figure 1",
     rival="it does not under eps = L^(-1/2) either",
     measured="ln H at the most loops less ln H at the fewest, after the last step",
@@ -87,6 +88,7 @@ def judge_loops_bounded(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide(
     claim="Under eps = L^(-1/2) the energy of looped Transformers can explode in the first steps of training: it "
     "grows at least tenfold under some learning rate",
+    brief="Under L^(-1/2) some learning rate makes the energy of looped ones grow tenfold",
     source="section 3.1",
     rival="it at most doubles under all",
     measured="ln H after the last step less ln H before the first, at the largest rate",
@@ -103,6 +105,7 @@ def judge_loops_explode(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Under eps = L^(-1/2) the energy of deep Transformers stays bounded in the first steps of training",
+    brief="Under L^(-1/2) the energy of trained deep Transformers stays bounded",
     source="figure 1",
     rival="it does without a factor, too",
     measured="ln H at the most loops less that at a quarter of them, after the last step, granting a tenth of H",
@@ -113,6 +116,7 @@ def judge_stacks_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Under eps = 1/L what the blocks of deep Transformers add to the stream dies out with depth",
+    brief="Under 1/L what trained blocks of deep Transformers add dies out with depth",
     source="section 3.1",
     rival="it stays, as in looped ones",
     measured="ln C at the most loops less that at the fewest, after the last step: less than half is left",
@@ -127,6 +131,7 @@ def judge_stacks_damped(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="What a looped Transformer adds to its stream grows as eps^2 L^2 = L under eps = L^(-1/2)",
+    brief="Under L^(-1/2) what looped Transformers add to the stream grows as L, untrained",
     source="theorem 1",
     rival="as in the un-normalised loop, exponentially in sqrt(L)",
     measured="the slope of C in L before training, granting a relative correction 1/L",
@@ -141,6 +146,7 @@ def judge_growth(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Energies of looped Transformers before training follow the mean field of steps that share their weights",
+    brief="Untrained looped Transformers have the energies of the mean field of tied steps",
     rival="that of steps with weights of their own",
     measured="H, where the mean field was followed",
 )
@@ -164,6 +170,7 @@ def judge_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Under eps = 1/L {rule} updates move the stream of looped Transformers alike at every L",
+    brief="Under 1/L {rule} updates move the stream of looped Transformers alike at every L",
     source="theorem 2, eq. 3",
     rival="they move it as L",
     measured="the slope of |dh_L|^2 / N in L, granting a relative correction 1/L",
@@ -177,6 +184,7 @@ def judge_update(dataset: xr.Dataset, rule: str) -> Contest:
 @JUDGES.decide(
     claim="Isotropic updates move the stream of looped Transformers by (eta eps L)^2 = eta^2 L under eps = L^(-1/2), "
     "too",
+    brief="Under L^(-1/2) isotropic updates move the stream by eta^2 L (outside eps L = O(1))",
     source="theorem 2, whose premise is eps L = O(1)",
     rival="exponentially in sqrt(L), as that of the un-normalised loop",
     measured="the slope of |dh_L|^2 / N in L, granting a relative correction 1/L",

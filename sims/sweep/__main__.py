@@ -20,8 +20,8 @@ import xarray as xr
 from meanfield.common import require_writable
 from sims import simulation
 from sims.common.command import CommandParser, Service, add_output_options, add_worker_options, worker_arguments
-from sims.common.report import report
-from sims.common.results import Results, require_dataset_name
+from sims.common.report import Document
+from sims.common.results import Results, in_form, require_dataset_name
 from sims.common.tables import table
 from sims.sweep.plan import Plan, check_points, label, read_plan
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         results.keep(dataset)
     else:
         print(f"reading the finished sweep in {results.dataset_path} (--force runs all points again)\n")
-    print(_text(dataset, plan))
+    print(in_form(_document(dataset, plan), options))
     print(f"\ndataset  {results.dataset_path}\npoints   {_folder(plan, results)}")
     return 0
 
@@ -122,7 +122,7 @@ def _coordinate(name: str, values: list[Any]) -> list[Any]:
     return values if numbers and name != "seed" else [label(value) for value in values]
 
 
-def _text(dataset: xr.Dataset, plan: Plan) -> str:
+def _document(dataset: xr.Dataset, plan: Plan) -> Document:
     """What the sweep holds: its grid, and every variable with its dims."""
     grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
     rows = [
@@ -130,7 +130,8 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
         for name, variable in dataset.data_vars.items()
     ]
     answer = f"{len(rows)} variables at {len(plan.points)} points, in one dataset."
-    return report(f"What does sims.{plan.simulation} give over {grid}?", answer, [table(["variable", "dims"], rows)])
+    question = f"What does sims.{plan.simulation} give over {grid}?"
+    return Document(question=question, answer=answer, parts=[table(["variable", "dims"], rows)])
 
 
 COMMAND = Service(name="sweep", description=__doc__, epilog=EXAMPLE, add=add_options, work=run)

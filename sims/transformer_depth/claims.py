@@ -125,6 +125,7 @@ def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
 
 @JUDGES.decide(
     claim="{norm}-norm: drawn eta* of the label term falls as the mean field says over L = {depths}",
+    brief="{norm}-norm: drawn slopes of eta* are those of the mean field, L = {depths}",
     rival="as it says of {other}-norm",
     measured="slopes of the label term's scale",
     cases=CASES,
@@ -144,6 +145,7 @@ judge_post_theory, judge_pre_theory = (partial(judge_theory, norm=norm) for norm
 
 @JUDGES.decide(
     claim="Where a Transformer normalises has minimal effect: slopes differ by less than a tenth of post-norm's",
+    brief="The slopes of pre- and post-norm differ by less than a tenth of the latter",
     source="section 4.5",
     rival="they differ as in the mean field",
     measured="slope of pre-norm less that of post-norm over L = {depths}, without a factor on branches",
@@ -160,6 +162,7 @@ def judge_placement(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="In the limit of depth slopes of pre- and post-norm differ by less than a tenth of 3/2",
+    brief="In the limit of depth the slopes of pre- and post-norm differ by less than 0.15",
     source="section 4.5, taken to the limit",
     rival="by {rival:.3f} at L = {far}, as -3/2 and the slope of L^(-1/2) (ln L)^(-3/2) do",
     measured="local slopes of the mean field, without a factor on branches",
@@ -247,6 +250,7 @@ def judge_fluctuations(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="rho at layer {layer} is the same for all directions, up to a remainder that vanishes as fluctuations do",
+    brief="At layer {layer} rho is the same for all directions, up to what vanishes with the width",
     source="eqs. 42, 43",
     rival="what tokens share keeps more than what sums to zero over tokens, at any width",
     measured="slope in n of half the difference, mean over nets",

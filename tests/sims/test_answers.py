@@ -11,6 +11,7 @@ from sims import cross_entropy
 from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as growth
 from sims.cnn_overlap import report as overlap
+from sims.cnn_overlap.settings import LEVELS, PAPERS, scales_under
 from sims.common.tables import heavy_tail_notes
 from sims.learning_rate_search import report as search
 from sims.looped_transformer import report as loops
@@ -41,16 +42,37 @@ def test_the_answer_on_losses_names_each_slope(smoke_run):
     assert both in _in_one_line(cross_entropy._answer(dataset, []))
 
 
-def test_the_answer_on_growth_has_both_exponents(smoke_run):
+def test_the_answer_on_growth_has_its_exponent(smoke_run):
     dataset = smoke_run("cnn_overlap")
-    deepest = dataset.isel(depth=-1)
-    limit, finite = (growth_exponent(deepest, name) for name in ("label_term_limit", "adjusted_label_term"))
+    limit = growth_exponent(dataset.isel(depth=-1), "label_term_limit")
     words = _in_one_line(overlap.answer(dataset))
-    assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f}. This is over layers" in words
-    assert f"it is {finite.exponent:.2f} +- {finite.stderr:.2f}" in words
+    assert f"exponent {limit.exponent:.2f} +- {limit.stderr:.2f} in layers 2 .. 4, brought from 32 channels" in words
 
 
-@pytest.mark.parametrize(("exponent", "said"), [(3.0, "Yes"), (3.5, "No"), (4.13, "No")])
+def test_the_answer_on_scales_is_of_the_papers_head(smoke_run):
+    """Its slope, and the load from which on it is steeper than the paper's."""
+    dataset = smoke_run("cnn_overlap")
+    at = scales_under(dataset, str(PAPERS))
+    law = growth.scale_slope(at, "learning_rate_scale")
+    words = _in_one_line(overlap.answer(dataset))
+    assert f"slope is {law.exponent:.2f} +- {law.stderr:.2f} over depths 2 .. 4 at 32 channels" in words
+    assert f"beyond -3/2 from {float(at['turning']):.2g} on." in words
+    unknown = dataset.assign(setting_turning=np.nan * dataset["setting_turning"])
+    assert "beyond" not in overlap.answer(unknown)
+
+
+@pytest.mark.parametrize(("exponent", "said"), [(-1.5, "Yes, "), (-1.0, "No, "), (-1.9, "No, ")])
+def test_what_is_said_of_the_papers_head_is_what_was_drawn_under_it(smoke_run, exponent, said):
+    """Whatever scales are under another head."""
+    dataset = smoke_run("cnn_overlap")
+    for name in ("setting_learning_rate_scale", *(f"setting_learning_rate_scale_{level}" for level in LEVELS)):
+        dataset = put(dataset, name, dataset["depth"] ** exponent, setting=str(PAPERS))
+    assert overlap.answer(dataset).startswith(f"{said}eta* under the paper's head")
+
+
+@pytest.mark.parametrize(
+    ("exponent", "said"), [(3.0, "Yes, B of the net below grows"), (3.5, "No, B of"), (4.13, "No, B of")]
+)
 def test_yes_is_said_of_a_cube_alone_whatever_theory_has(smoke_run, exponent, said):
     """Draws and the mean field agree on all of these exponents."""
     dataset = smoke_run("cnn_overlap")
@@ -59,7 +81,8 @@ def test_yes_is_said_of_a_cube_alone_whatever_theory_has(smoke_run, exponent, sa
     for name in ("label_term_limit", "label_term_mean_field"):
         dataset = put(dataset, name, law, depth=deepest["depth"].item())
     words = _in_one_line(overlap.answer(dataset))
-    assert f"{said}, for B as l^3 at these depths: exponent {exponent:.2f}" in words
+    assert said in words
+    assert f"as l^3: exponent {exponent:.2f}" in words
 
 
 def test_what_controls_leave_of_errors_is_said_term_by_term(smoke_run):
@@ -75,7 +98,7 @@ def test_the_next_run_has_draws_for_all_verdicts(smoke_run):
     dataset = smoke_run("cnn_overlap")
     finding = growth.judge_output_term(dataset)
     needs = [replace(finding, needed=count) for count in (1_200.0, 40_000.0)]
-    assert "--draws 40000" in overlap._next(dataset, claims.net_of(dataset), needs)
+    assert overlap.steps(dataset, claims.net_of(dataset), needs)[0][0] == "--draws 40000"
 
 
 def test_advice_speaks_of_the_median_net(smoke_run):

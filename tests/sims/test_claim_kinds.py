@@ -94,7 +94,7 @@ def test_counts_of_kinds_add_up():
 
 def test_reports_print_kinds_and_count_by_them(tmp_path, monkeypatch):
     """Text, Markdown, HTML, data and the recorded page: kinds beside claims, and verdicts of each kind and all."""
-    text = report.text(RESULTS, {})
+    text = report.document(RESULTS, {}).text()
     for row in (r"as stated +1 +1 +0", r"own +0 +1 +0", r"all kinds +1 +2 +0"):
         assert re.search(rf"^ *{row}$", text, re.MULTILINE)
     assert "\n  own: our own: no source says it" in text

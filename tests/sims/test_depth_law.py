@@ -62,7 +62,7 @@ def test_sizes_are_numbers():
 
 
 def test_the_report_answers_the_question(tmp_path, capsys):
-    """Exponent and fit, whether it is a power law, verdict with its rival, limit and finite width, in 40 lines."""
+    """Exponent and fit, whether it is a power law, verdict with its rival, limit and finite width, on one screen."""
     assert without_figure(STUDY, RUN, tmp_path / "run.nc") == 0
     text = capsys.readouterr().out
     attrs = xr.load_dataset(tmp_path / "run.nc").attrs
@@ -70,11 +70,13 @@ def test_the_report_answers_the_question(tmp_path, capsys):
     said = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over depth 4 .. 16"
     assert said in body
     assert f"p = {attrs['p_value']:.2g}: the points may lie on a power law" in body
-    assert "goes as depth^0.5 over depth = 4 .. 16 rival: as depth^0; slope" in body
+    assert "CONFIRMED eta* goes as depth^0.5 over depth = 4 .. 16" in body
+    assert f"Rival: as depth^0; {attrs['power']}." in body
     assert "is a power of the depth over 4 .. 16" in body
     assert "Limit: eta* goes as depth^0 in the end" in body
     assert f"it moves the exponent by {attrs['finite_width']:+.3f}" in body
-    assert len(text.partition("\nWords\n")[0].splitlines()) <= 40
+    assert "64" in body.partition("draws of each size")[0]
+    assert len(text.splitlines()) <= 40
 
 
 def test_the_command_has_the_numbers_of_the_library(tmp_path):

@@ -24,7 +24,7 @@ def finished(tmp_path_factory):
 
 
 def test_tables(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     for words in ("-1.394", "Zhang et al. 2026, table 6, audio  6 .. 18", "mlp exact", "less -3/2"):
         assert words in printed
     assert "  REFUTED       eta* of the label term is kappa L^(-3/2) at depths 3 .. 30" in printed
@@ -34,7 +34,9 @@ def test_tables(finished):
 def test_transfer_table_is_the_library_s_rule(finished):
     nets = [mf.MLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
-    row, *_ = (line.split() for line in simulation.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
+    row, *_ = (
+        line.split() for line in simulation.document(finished).text().splitlines() if line.split()[:2] == ["3", "24"]
+    )
     assert row[3] == f"{finite / power - 1:+.1%}" == "+33.1%"
 
 
@@ -87,7 +89,9 @@ def test_figure_shows_every_scale_with_its_fit(finished):
 
 def test_every_family_has_its_law_beside_the_papers(finished):
     (table,) = (
-        part for part in simulation.text(finished).split("\n\n") if re.search(r"law +papers", part.split("\n")[0])
+        part
+        for part in simulation.document(finished).text().split("\n\n")
+        if re.search(r"law +papers", part.split("\n")[0])
     )
     rows = {line[: line.index("  ", 20)].strip(): re.split(r"  +", line)[-2:] for line in table.splitlines()[2:]}
     papers = {"residual init k=1": ["-1", "-3/2 (Zhang et al. 2026)"]}
@@ -100,7 +104,7 @@ def test_every_family_has_its_law_beside_the_papers(finished):
 
 
 def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
-    printed = simulation.text(finished).split(report.OWN_LAWS)[1]
+    printed = simulation.document(finished).text().split(report.OWN_LAWS)[1]
     nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
     row, *_ = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
