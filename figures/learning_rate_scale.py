@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from figures._command import command
 from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, key, legend_under, log_values, styled
 from meanfield.common import fit_power_law
-from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, local_slopes, measured_slopes
+from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, MeasuredSlope, measured_slopes, spline_slopes
 
 # How names of residual nets begin.
 RESIDUAL = "residual "
@@ -70,7 +70,7 @@ def _slopes(axes: Axes, dataset: xr.Dataset, plain: xr.DataArray) -> None:
     """One line per plain family: d ln eta*_B / d ln L; dotted: all of eta*, exact; points: trained nets."""
     depth = dataset["depth"].values
     width = json.loads(dataset.attrs["architectures"])[0]["width"]
-    slopes = local_slopes(depth, plain.values)
+    slopes = spline_slopes(depth, plain.values)
     for name, of_name, color, line in zip(plain["family"].values, slopes, FURTHER, WIDTHS, strict=False):
         axes.plot(depth, of_name, color=color, lw=line, label=str(name))
     exact = dataset["exact_slope"]

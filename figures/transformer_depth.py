@@ -79,11 +79,9 @@ def _slopes(axes: Axes, dataset: xr.Dataset) -> None:
         for attention, look in POINTS.items():
             at = _plain(dataset, norm, attention)
             axes.plot(far, at["local_slope_mean_field"].values, LINES[attention], color=color)
-            scale = Series.of(at, LABEL_SCALE).sel(depth=wide)
-            laws = [scale.isel(depth=slice(place, place + 2)).law("depth") for place in range(len(wide) - 1)]
-            slope, error = ([getattr(law, part) for law in laws] for part in ("exponent", "stderr"))
+            drawn = Series.of(at, LABEL_SCALE).sel(depth=wide).local_slopes("depth")
             label = f"{norm}-norm, drawn" if attention == NAMED else None
-            axes.errorbar(wide[1:], slope, error, color=color, label=label, **look)
+            axes.errorbar(wide[1:], drawn.slope, drawn.stderr, color=color, label=label, **look)
     axes.axhline(PAPERS_EXPONENT, ls="--", color=LAW, label="papers, -3/2")
     log_values(axes, "depth units L", along="x")
     _name_kinds(axes, with_points=True)

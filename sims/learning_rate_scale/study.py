@@ -18,7 +18,7 @@ import xarray as xr
 from meanfield.common import MOST_LAYERS
 from meanfield.nets import MLP, TiedLoop, Transformer
 from meanfield.theory import energies_by_depth, learning_rate_exponent, scales_at
-from meanfield.verification import local_slopes, measured_slopes, printed_exponents
+from meanfield.verification import measured_slopes, printed_exponents, spline_slopes
 from sims.common.command import Option, Preset, counted
 from sims.common.datasets import Variable, over
 from sims.common.results import Results
@@ -155,7 +155,7 @@ def _neighbours(depth: int, deepest: int) -> list[int]:
 
 def _slope_at(depth: int, logs: Mapping[int, float]) -> float:
     scale = np.exp(np.array(list(logs.values())) - logs[depth])
-    return float(local_slopes(np.array(list(logs)), scale)[list(logs).index(depth)])
+    return float(spline_slopes(np.array(list(logs)), scale)[list(logs).index(depth)])
 
 
 class _Scales(Study):

@@ -9,7 +9,7 @@ import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
-from meanfield.verification.series import local_slopes
+from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict
 from sims.learning_rate_scale import claims, report
 from sims.learning_rate_scale.families import depth_grid, served
@@ -68,7 +68,7 @@ def test_scales_are_the_closed_law(finished):
 def test_figure_shows_the_slopes(finished):
     *_, axes = figure.draw(finished).axes
     scale = finished.label_learning_rate_scale.sel(family="mlp").values
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), local_slopes(finished.depth.values, scale))
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), spline_slopes(finished.depth.values, scale))
 
 
 def test_figure_shows_every_scale_with_its_fit(finished):

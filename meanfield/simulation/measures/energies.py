@@ -370,8 +370,8 @@ def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
     means = {name: values[name].mean(axis=1, keepdims=True) for name in ("update_energy", "label_term")}
     per_draw = {**values, "mean_update_energy": means["update_energy"]}
     estimates = {name: summarise(value) for name, value in per_draw.items()}
-    estimates["learning_rate_scale"] = _inverse_root(estimates["mean_update_energy"])
-    estimates["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
+    estimates["learning_rate_scale"] = inverse_root(estimates["mean_update_energy"])
+    estimates["label_learning_rate_scale"] = inverse_root(summarise(means["label_term"]))
     return estimates
 
 
@@ -388,7 +388,7 @@ def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
     }
 
 
-def _inverse_root(estimate: Estimate) -> Estimate:
+def inverse_root(estimate: Estimate) -> Estimate:
     """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = estimate.mean**-0.5
