@@ -9,6 +9,7 @@ from meanfield.nets.layered import HEADS, MLP, ConvNet, Sequential
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.staged import StagedConvNet, StagedResidualConvNet
 from meanfield.nets.transformer import Transformer
 from meanfield.nets.variants import with_hyperparameters
 
@@ -27,6 +28,8 @@ __all__ = [
     "ResidualConvNet",
     "ResidualMLP",
     "Sequential",
+    "StagedConvNet",
+    "StagedResidualConvNet",
     "TiedLoop",
     "Transformer",
     "activation_named",

@@ -24,6 +24,12 @@ from meanfield.nets.layered import MLP, ConvNet, Layer, Sequential
 SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
 
 
+def branch_factors(scaling: str, blocks: int) -> tuple[float, float]:
+    """The multiplier of a branch, and the factor on the fan-in variance of its weights, of so many blocks."""
+    multiplier = {"multiplier_sqrt": blocks**-0.5, "multiplier_linear": 1.0 / blocks}.get(scaling, 1.0)
+    return multiplier, 1.0 / blocks if scaling == "init" else 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Residual(Sequential):
     """What residual nets share: where their layers lie, and how branches are scaled."""
@@ -45,12 +51,12 @@ class Residual(Sequential):
     @property
     def multiplier(self) -> float:
         """a, the factor on a branch."""
-        return {"multiplier_sqrt": self.blocks**-0.5, "multiplier_linear": 1.0 / self.blocks}.get(self.scaling, 1.0)
+        return branch_factors(self.scaling, self.blocks)[0]
 
     @property
     def branch_variance_factor(self) -> float:
         """Factor on the fan-in variance of a branch's weights."""
-        return 1.0 / self.blocks if self.scaling == "init" else 1.0
+        return branch_factors(self.scaling, self.blocks)[1]
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
