@@ -17,6 +17,7 @@ Each layer of a plain net, and each block, is one depth unit (Zhang et al. 2026,
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -160,10 +161,10 @@ class Staged(Net):
     def first_channels(self) -> int:  # type: ignore[override]
         return self.input_channels or self.channels_by_stage[0]
 
-    @property
-    def head_fan_in(self) -> int:
-        shape = self.readout_unit.branch[-1].weights[0].shape
-        return Weight("readout", shape, 0.0).fan_in
+    @cached_property
+    def taps(self) -> int:
+        """k."""
+        return prod(self.kernel)
 
     @property
     def head_variance(self) -> float:

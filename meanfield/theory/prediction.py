@@ -14,6 +14,7 @@ from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
 from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
+from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.levels import (
     ExactLevel,
@@ -23,6 +24,7 @@ from meanfield.theory.levels import (
     LoopMeanFieldLevel,
     MeanFieldLevel,
     Options,
+    StagedMeanFieldLevel,
     TokenStreamMeanFieldLevel,
 )
 from meanfield.theory.maps import require_predictable
@@ -31,6 +33,7 @@ LEVELS: tuple[Level, ...] = (
     ExactLevel(),
     MeanFieldLevel(),
     LawLevel(),
+    StagedMeanFieldLevel(),
     LoopMeanFieldLevel(),
     LoopLawLevel(),
     TokenStreamMeanFieldLevel(),
@@ -38,7 +41,7 @@ LEVELS: tuple[Level, ...] = (
 
 
 def predict(
-    net: Sequential | Loop | TokenStream | Chain,
+    net: Sequential | Staged | Loop | TokenStream | Chain,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -59,6 +62,7 @@ def predict(
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6); or "law",
             the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor set at `anchor_layer` (Zhang et al. 2026,
             eqs. 22, 23).
+            Nets in stages: "mean_field", of downsampling "stride" (docs/theory.md section 23).
             Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
@@ -146,10 +150,10 @@ def predict(
     return level_asked.predict(net, options)
 
 
-def _predictable(net: Any, level: str) -> Sequential | Loop | TokenStream:
+def _predictable(net: Any, level: str) -> Sequential | Staged | Loop | TokenStream:
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
     net = as_family(net)
-    if isinstance(net, Net) and not isinstance(net, Sequential | Loop | TokenStream):
+    if isinstance(net, Net) and not isinstance(net, Sequential | Staged | Loop | TokenStream):
         require_predictable(net)
         raise ValueError(
             f"level for {type(net).__name__} is {level!r}; there is none for lists of units that are no family's: the "
@@ -157,12 +161,12 @@ def _predictable(net: Any, level: str) -> Sequential | Loop | TokenStream:
             "plain and residual nets of one activation and one stencil, loops and Transformers; take a chain of the "
             "units of one, or simulate this net instead"
         )
-    if not isinstance(net, TokenStream):
+    if not isinstance(net, TokenStream | Staged):
         require_net(net, loops=True)
     return net
 
 
-def _level(net: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
+def _level(net: Sequential | Staged | Loop | TokenStream, name: str, options: Options) -> Level:
     """The level of this name for a net or loop and its inputs; ValueError names those that serve if it does not."""
     levels = [level for level in LEVELS if isinstance(net, level.family)]
     refusals = {level.name: level.serves(net, options) for level in levels}
@@ -172,5 +176,6 @@ def _level(net: Sequential | Loop | TokenStream, name: str, options: Options) ->
         kind = f"TiedLoop of tied={net.tied} and activation={net.activation!r}"
     if not isinstance(name, str) or name not in serving:
         why = next((f": {why}" for each, why in refusals.items() if isinstance(name, str) and each == name), "")
-        raise ValueError(f"level for {kind} is {name!r}; choose one of {', '.join(map(repr, serving))}{why}")
+        allowed = f"choose one of {', '.join(map(repr, serving))}" if serving else "none serves it"
+        raise ValueError(f"level for {kind} is {name!r}; {allowed}{why}")
     return next(level for level in levels if level.name == name)
