@@ -32,6 +32,7 @@ from meanfield.nets.maps import (
 from meanfield.nets.net import Chain, Unit
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
 from meanfield.nets.scalings import SCALINGS
+from meanfield.nets.staged import DOWNSAMPLINGS, StagedConvNet, StagedResidualConvNet
 from meanfield.nets.transformer import NORMS, Transformer
 from meanfield.nets.transformer import TOKEN_READOUTS as TOKENS_READ
 
@@ -95,6 +96,38 @@ def residual_nets(draw: st.DrawFn) -> ResidualMLP | ResidualConvNet:
     padding, readout = draw(st.sampled_from(PADDINGS)), draw(st.sampled_from(READOUTS))
     kernel = (2,) * len(grid)
     return ResidualConvNet(channels=width, grid=grid, kernel=kernel, padding=padding, readout=readout, **shared)
+
+
+@st.composite
+def staged_nets(draw: st.DrawFn) -> StagedConvNet | StagedResidualConvNet:
+    """Two or three stages, the last of one or two sites along an axis, of strides as wide as the kernel or wider."""
+    stages = draw(st.sampled_from(((1, 1), (2, 1), (1, 2, 1))))
+    axes = draw(st.integers(1, 2)) if len(stages) == 2 else 1
+    stride = tuple(draw(st.sampled_from((2, 3) if axes == 1 else (1, 2))) for _ in range(axes))
+    grid = tuple(draw(st.sampled_from((1, 2))) * step ** (len(stages) - 1) for step in stride)
+    padding, downsampling = draw(st.sampled_from(PADDINGS)), draw(st.sampled_from(DOWNSAMPLINGS))
+    last = [length // step ** (len(stages) - 1) for length, step in zip(grid, stride, strict=True)]
+    if padding == "zero" and downsampling == "stride":
+        grid = tuple(length + draw(st.integers(0, 1)) for length in grid)
+    shared = {
+        "depth": sum(stages),
+        "stages": stages,
+        "channels": draw(st.sampled_from((2, (3,) * len(stages)))),
+        "grid": grid,
+        "kernel": tuple(draw(st.integers(1, length if padding == "circular" else 3)) for length in last),
+        "stride": stride,
+        "downsampling": downsampling,
+        "padding": padding,
+        "activation": draw(activations),
+        "outputs": draw(st.integers(1, 2)),
+        "head": draw(st.sampled_from(HEADS)),
+        "readout": draw(st.sampled_from(READOUTS)),
+        "inputs": draw(st.integers(1, 2)),
+    }
+    if draw(st.booleans()):
+        return StagedConvNet(input_channels=draw(st.integers(1, 3)), **shared)
+    depths = {"block_depth": draw(st.integers(1, 2)), "stem": draw(st.integers(0, 1))}
+    return StagedResidualConvNet(scaling=draw(st.sampled_from(SCALINGS)), **depths, **shared)
 
 
 @st.composite
@@ -237,7 +270,7 @@ def dense_nets(draw: st.DrawFn) -> DenseNet:
 
 def nets() -> st.SearchStrategy:
     """Any small net: of any family, or of units at random."""
-    return st.one_of(architectures(), dense_nets(), loops(), block_nets(), chains(), transformers())
+    return st.one_of(architectures(), dense_nets(), staged_nets(), loops(), block_nets(), chains(), transformers())
 
 
 def architectures() -> st.SearchStrategy:

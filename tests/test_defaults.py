@@ -30,6 +30,11 @@ ResidualConvNet: grid=(32,); kernel=(3,); padding='circular'; activation='relu';
 ResidualEnergies: inputs=None; weights='auto'; correlations=False
 ResidualMLP: activation='relu'; outputs=10; head='he'; inputs=1; input_width=None; weight_variance=None;
     block_depth=1; scaling='init'; stem=0; tail=0
+StagedConvNet: stages=3; grid=(32,); kernel=(3,); stride=2; downsampling='stride'; padding='circular';
+    activation='relu'; outputs=10; head='he'; readout='pooled'; input_channels=None; inputs=1
+StagedResidualConvNet: stages=3; grid=(32,); kernel=(3,); stride=2; downsampling='stride'; padding='circular';
+    activation='relu'; outputs=10; head='he'; readout='pooled'; input_channels=None; inputs=1; block_depth=1;
+    scaling='init'; stem=0
 StreamUpdates: update='isotropic'; inputs=None; weights='auto'
 TangentPropagation: starts=(0,); inputs=None; weights='auto'
 TiedLoop: alpha=1.0; weight_variance=2.0; activation='relu'; tied=True

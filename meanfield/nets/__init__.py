@@ -11,6 +11,7 @@ from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
 from meanfield.nets.scalings import SCALINGS
+from meanfield.nets.staged import StagedConvNet, StagedResidualConvNet
 from meanfield.nets.transformer import Transformer
 from meanfield.nets.variants import with_hyperparameters
 
@@ -30,6 +31,8 @@ __all__ = [
     "ResidualConvNet",
     "ResidualMLP",
     "Sequential",
+    "StagedConvNet",
+    "StagedResidualConvNet",
     "TiedLoop",
     "Transformer",
     "activation_named",

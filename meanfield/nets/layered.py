@@ -59,6 +59,20 @@ def joins(layers: Sequence[Layer]) -> dict[int, int]:
     return ends
 
 
+def readout_variance(head: str, fan_in: int, gain: float, factor: float = 1.0) -> float:
+    """Variance of a readout's weights: as the others, of this factor on the fan-in rule, 1/fan_in or 1/fan_in^2."""
+    return {"he": factor / (gain * fan_in), "fan_in": 1.0 / fan_in, "mup": 1.0 / fan_in**2}[head]
+
+
+def require_fitting_kernel(kernel: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    """Raise ValueError for a kernel larger than a circular grid."""
+    if any(taps > sites for taps, sites in zip(kernel, grid, strict=True)):
+        raise ValueError(
+            f"kernel {kernel} is larger than the circular grid {grid}: it would visit a site twice; "
+            "shrink the kernel, enlarge the grid, or use padding 'zero'"
+        )
+
+
 HEADS = ("he", "fan_in", "mup")
 READOUTS = ("pooled", "convolution", "flatten")
 INPUT_LAYOUT = "(samples, channels, *grid)"
@@ -226,10 +240,7 @@ class Sequential(Net):
     @property
     def head_variance(self) -> float:
         """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (Zhang et al. 2026, 3.1, 3.3)."""
-        fan_in = self.head_fan_in
-        if self.head == "he":
-            return self.variance_factor / (self.sigma.gain * fan_in)
-        return 1.0 / {"fan_in": fan_in, "mup": fan_in**2}[self.head]
+        return readout_variance(self.head, self.head_fan_in, self.sigma.gain, self.variance_factor)
 
     def _check_weight_variance(self) -> None:
         """Settle sigma_W^2: it is positive and, where inputs are normalised, some input gives z^(1) variance 1."""
@@ -365,8 +376,5 @@ class ConvNet(Sequential):
         require_same_dimension(self.grid, self.kernel)
         if len(self.grid) not in (1, 2):
             raise ValueError(f"grid {self.grid} has {len(self.grid)} axes; give 1 or 2")
-        if self.padding == "circular" and any(taps > sites for taps, sites in zip(self.kernel, self.grid, strict=True)):
-            raise ValueError(
-                f"kernel {self.kernel} is larger than the circular grid {self.grid}: it would visit a site twice; "
-                "shrink the kernel, enlarge the grid, or use padding 'zero'"
-            )
+        if self.padding == "circular":
+            require_fitting_kernel(self.kernel, self.grid)

@@ -225,6 +225,8 @@ def _of_joins(unit: Unit, layers: int, number: int, skipping: list[int]) -> str:
     """Why it is neither a plain layer nor a block on the value below."""
     if unit.concatenates:
         return "sets its branch beside a value, which is read in parts"
+    if unit.shortcut:
+        return f"adds its branch to what passes a shortcut of {_named(unit.shortcut)}"
     if unit.skip is not None:
         return "" if unit.skip == number else f"skips from value {unit.skip}, over several units"
     if layers > 1:

@@ -8,7 +8,7 @@ called.
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import isclose, log
 from typing import Any
 
@@ -21,6 +21,7 @@ from meanfield.nets.maps import Attention, Flatten, Linear, Normalisation, Point
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
 from meanfield.nets.scalings import SCALINGS
+from meanfield.nets.staged import DOWNSAMPLINGS, StagedConvNet, StagedResidualConvNet
 from meanfield.nets.transformer import (
     SWIGLU,
     TOKEN_READOUTS,
@@ -31,7 +32,7 @@ from meanfield.nets.transformer import (
 )
 
 NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
-NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
+NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer, StagedConvNet, StagedResidualConvNet or ResidualConvNet"
 
 
 def require_net(net: Any, *, loops: bool = False, units: bool = False) -> None:
@@ -85,7 +86,7 @@ def _told(net: Net) -> tuple[list[Any], list[float]]:
     kinds: list[Any] = []
     numbers: list[float] = []
     for unit in net.all_units:
-        kinds.append((unit.skip, unit.join, len(unit.branch), len(unit.after)))
+        kinds.append((unit.skip, unit.join, len(unit.branch), len(unit.shortcut), len(unit.after)))
         numbers.append(unit.multiplier)
         for part in unit.maps:
             own = [getattr(part, field.name) for field in fields(part) if field.name not in ("weight", "weights")]  # type: ignore[arg-type]
@@ -122,7 +123,8 @@ def _readings(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
     match chain.units[0].branch[:2], chain.readout_unit.branch:
         case (Pointwise(activation=activation), Linear()), (*_, Linear()):
             dense = any(unit.concatenates for unit in chain.units)
-            yield from (_dense if dense else _layered)(chain, chain.readout_unit, activation)
+            reading = _dense if dense else _layered if chain.has_one_grid else _staged
+            yield from reading(chain, chain.readout_unit, activation)
 
 
 def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
@@ -168,6 +170,30 @@ def _dense(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[
     if chain.grid and isinstance(layer, Linear):
         given |= _on_grid(chain, readout, layer)
     yield from ((DenseNet, given | {"head": head}) for head in HEADS)
+
+
+def _staged(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
+    """Nets in stages: where the grid changes, one begins."""
+    blocks = [number for number, unit in enumerate(chain.units) if unit.skip is not None]
+    stem = blocks[0] if blocks else 0
+    grids = chain.value_grids[stem + 1 :]
+    starts = [number for number, pair in enumerate(pairwise((chain.grid, *grids))) if pair[0] != pair[1]]
+    ends = [*starts, len(grids)]
+    first: Any = next(part for part in chain.units[0].branch if part.mixes_channels)
+    steps = tuple(-(-below // above) for below, above in zip(chain.grid, grids[starts[0]], strict=True))
+    channels = tuple(chain.value_channels[stem + end] for end in ends)
+    given: Fields = {"depth": len(grids), "stages": tuple(np.diff([0, *ends]).tolist()), "activation": activation}
+    given |= {"channels": channels, "stride": steps, "inputs": chain.inputs}
+    given |= _on_grid(chain, readout, first) | {"outputs": chain.output_shape[1]}
+    given["input_channels"] = None if chain.input_channels == channels[0] else chain.input_channels
+    for downsampling, head in product(DOWNSAMPLINGS, HEADS):
+        given |= {"downsampling": downsampling, "head": head}
+        if not blocks:
+            yield StagedConvNet, given
+            continue
+        depths = {"stem": stem, "block_depth": len(chain.units[stem].branch) // 2}
+        scalings = (*SCALINGS, *_exponents(chain.units[stem].multiplier, len(grids)))
+        yield from ((StagedResidualConvNet, given | depths | {"scaling": scaling}) for scaling in scalings)
 
 
 def _loop(chain: Chain, activation: str, weight: Weight) -> Fields:

@@ -21,7 +21,7 @@ from functools import cached_property
 
 from meanfield.common.validation import settle
 from meanfield.nets.layered import MLP, ConvNet, Layer, Sequential
-from meanfield.nets.scalings import branch_multiplier, settled_scaling
+from meanfield.nets.scalings import branch_factors, settled_scaling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,12 @@ class Residual(Sequential):
     @property
     def multiplier(self) -> float:
         """a, the factor on a branch."""
-        return branch_multiplier(self.scaling, self.blocks)
+        return branch_factors(self.scaling, self.blocks)[0]
 
     @property
     def branch_variance_factor(self) -> float:
         """Factor on the fan-in variance of a branch's weights."""
-        return 1.0 / self.blocks if self.scaling == "init" else 1.0
+        return branch_factors(self.scaling, self.blocks)[1]
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:

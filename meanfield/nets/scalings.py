@@ -62,6 +62,11 @@ def branch_multiplier(scaling: str | float, additions: int) -> float:
     return float(additions ** -scaling_exponent(scaling))
 
 
+def branch_factors(scaling: str | float, additions: int) -> tuple[float, float]:
+    """a, and the factor on the fan-in variance of the weights of each of so many branches."""
+    return branch_multiplier(scaling, additions), 1.0 / additions if scaling == "init" else 1.0
+
+
 def scaling_exponent(scaling: str | float) -> float:
     """alpha of a = A^(-alpha)."""
     return NAMED_EXPONENTS.get(scaling, 0.0) if isinstance(scaling, str) else scaling

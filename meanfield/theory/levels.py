@@ -29,6 +29,7 @@ from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
 from meanfield.nets.residual import Residual
+from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
 from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
@@ -44,6 +45,12 @@ from meanfield.theory.mean_field.output_term import (
     label_covariance,
     output_error,
     output_term_refusal,
+)
+from meanfield.theory.mean_field.stages import (
+    staged_label_refusal,
+    staged_output_refusal,
+    staged_terms,
+    stages_refusal,
 )
 from meanfield.theory.mean_field.whole_update import (
     LogTerms,
@@ -347,6 +354,37 @@ NO_OUTPUT_TERM = (
 )
 
 
+class StagedMeanFieldLevel(Level):
+    """Leading order in 1/channels, over all pairs of sites of every stage."""
+
+    name = "mean_field"
+    family = Staged
+    whose = "nets in stages of downsampling 'stride'"
+    refusals: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("batch", "loss", "pairs", "spread", "by_site"),
+            "batch, loss, pairs, spread and by_site are predicted for nets of one grid; this is a {kind}: leave them "
+            "out",
+        ),
+        "correlations": NetLevel.refusals["correlations"],
+        "accuracy": ACCURACY,
+    }
+
+    def serves(self, net: Staged, options: Options) -> str | None:
+        return stages_refusal(net) or super().serves(net, options)
+
+    def takes(self, net: Staged, options: Options) -> set[str]:
+        return {"inputs"}
+
+    def predict(self, net: Staged, options: Options) -> xr.Dataset:
+        terms = staged_terms(net, options.inputs)
+        _warn(thin_input_warning(net) if options.inputs is None else "", finite_channels_warning(net, terms))
+        label = None if terms.label is None else log_mean(terms.label)
+        values = with_label_term(terms.overlap, label) | whole_update(terms)
+        refusals = {"label_term": staged_label_refusal(net), "output_term": staged_output_refusal(net)}
+        return self.dataset(net, options, values, _left_out(values, **refusals) | _note(net, values))
+
+
 def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
     """The attribute ``left_out``: why terms are not among the values, from their refusals; none if all are."""
     held = "no float holds it, or no memory of this machine what it takes"
@@ -354,7 +392,7 @@ def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
     return {"left_out": why} if why else {}
 
 
-def _note(net: Sequential, values: dict[str, Array]) -> dict[str, str]:
+def _note(net: Sequential | Staged, values: dict[str, Array]) -> dict[str, str]:
     """The attribute ``finite_channels``: what the net's channels add to a label term that the mean field lacks."""
     note = finite_channels_note(net) if "label_term" in values else ""
     return {"finite_channels": note} if note else {}

@@ -43,6 +43,7 @@ from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import (
     Attention,
+    AveragePooling,
     BatchNormalisation,
     Bias,
     Dropout,
@@ -140,7 +141,7 @@ def averaged(kind: Kind, shares: Array) -> Kind:
 def through_linear(linear: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     """Each weight makes a kind of its own. With s its variance, sums over the channels i that it sees and its taps D,
 
-        own(p, p') = sum_i sum_D E[x_i(p + D) x_i(p' + D)]
+        own(p, p') = sum_i sum_D E[x_i(p + D) x_i(p' + D)]                 (p, p' every stride-th site)
         c' = s own,    t' = own + s sum_i sum_D t_i(p + D, p' + D)
 
     What it makes is Gaussian where it sees many channels, or given values; a single channel that is itself a draw makes
@@ -167,9 +168,12 @@ def _groups(weight: Weight, below: Kinds) -> list[Kinds]:
 
 
 def _summed(linear: Linear, pairs: Array, grid: tuple[int, ...]) -> Array:
-    if linear.taps == 1:
+    if linear.taps > 1:
+        pairs = sum_over_stencil(pairs, (0, 1), grid, linear.kernel, linear.padding, linear.dilation)
+    if linear.stays or not linear.stride:
         return pairs
-    return sum_over_stencil(pairs, (0, 1), grid, linear.kernel, linear.padding, linear.dilation)
+    kept = np.arange(pairs.shape[1]).reshape(grid)[tuple(slice(None, None, step) for step in linear.stride)].ravel()
+    return pairs[:, kept][..., kept]
 
 
 def through_bias(bias: Bias, below: Kinds, grid: tuple[int, ...]) -> Kinds:
@@ -328,6 +332,21 @@ def _flattened(kind: Kind) -> Kind:
     )
     mean = kind.mean.mean(axis=1, keepdims=True)
     return Kind(kind.channels * sites, covariance, kernel, mean, gaussian=False)
+
+
+def through_average_pooling(pooling: AveragePooling, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """The mean of c and t over both windows of a pair."""
+    shares = window_shares(grid, pooling.window)
+    return tuple(averaged(kind, shares) for kind in below)
+
+
+def window_shares(grid: tuple[int, ...], window: tuple[int, ...]) -> Array:
+    """What every site of the grid has in the mean of every window, (S', S): 0 outside it."""
+    shares = np.ones((1, 1), dtype=float)
+    for length, size in zip(grid, window, strict=True):
+        along_axis = np.kron(np.eye(length // size), np.full((1, size), 1.0 / size))
+        shares = np.asarray(np.kron(shares, along_axis), dtype=float).reshape(len(shares) * len(along_axis), -1)
+    return shares
 
 
 # Points of an average, those that are made at once, and the most dimensions that the sequence has.
@@ -528,6 +547,7 @@ TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
     Attention: through_attention,
     Pooling: through_pooling,
     Flatten: through_flatten,
+    AveragePooling: through_average_pooling,
     BatchNormalisation: not_through,
     Dropout: not_through,
     Gain: not_through,

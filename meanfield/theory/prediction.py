@@ -16,6 +16,7 @@ from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import Loop
 from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
+from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.levels import (
     ConcatenatingMeanFieldLevel,
@@ -27,6 +28,7 @@ from meanfield.theory.levels import (
     LoopMeanFieldLevel,
     MeanFieldLevel,
     Options,
+    StagedMeanFieldLevel,
     TokenStreamMeanFieldLevel,
 )
 from meanfield.theory.maps import require_predictable
@@ -36,6 +38,7 @@ LEVELS: tuple[Level, ...] = (
     MeanFieldLevel(),
     LawLevel(),
     FiniteChannelsLevel(),
+    StagedMeanFieldLevel(),
     LoopMeanFieldLevel(),
     LoopLawLevel(),
     TokenStreamMeanFieldLevel(),
@@ -44,7 +47,7 @@ LEVELS: tuple[Level, ...] = (
 
 
 def predict(
-    net: Sequential | DenseNet | Loop | TokenStream | Chain,
+    net: Sequential | DenseNet | Staged | Loop | TokenStream | Chain,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -69,6 +72,7 @@ def predict(
             "finite_channels", the same times what a plain net's own channels make of it, "relu" or "linear"
             (docs/theory.md section 20); or "law", the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor
             set at `anchor_layer` (Zhang et al. 2026, eqs. 22, 23).
+            Nets in stages: "mean_field", of downsampling "stride" (docs/theory.md section 23).
             Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
             `DenseNet`: "mean_field", leading order in 1/growth (docs/theory.md section 8).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
@@ -166,10 +170,10 @@ def predict(
     return level_asked.predict(net, options)
 
 
-def _predictable(net: Any, level: str) -> Sequential | DenseNet | Loop | TokenStream:
+def _predictable(net: Any, level: str) -> Sequential | DenseNet | Staged | Loop | TokenStream:
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
     net = as_family(net)
-    if isinstance(net, Net) and not isinstance(net, Sequential | DenseNet | Loop | TokenStream):
+    if isinstance(net, Net) and not isinstance(net, Sequential | DenseNet | Staged | Loop | TokenStream):
         layers, why = listed_layers(net)
         if layers is not None:
             return layers
@@ -181,12 +185,12 @@ def _predictable(net: Any, level: str) -> Sequential | DenseNet | Loop | TokenSt
             f"concatenate, loops and Transformers, and here {why}; take a chain of the units of one, or simulate this "
             "net instead"
         )
-    if not isinstance(net, TokenStream | DenseNet):
+    if not isinstance(net, TokenStream | DenseNet | Staged):
         require_net(net, loops=True)
     return net
 
 
-def _level(net: Sequential | DenseNet | Loop | TokenStream, name: str, options: Options) -> Level:
+def _level(net: Sequential | DenseNet | Staged | Loop | TokenStream, name: str, options: Options) -> Level:
     """The level of this name for a net or loop and its inputs; ValueError names those that serve if it does not."""
     levels = [level for level in LEVELS if isinstance(net, level.family)]
     refusals = {level.name: level.serves(net, options) for level in levels}
@@ -196,5 +200,6 @@ def _level(net: Sequential | DenseNet | Loop | TokenStream, name: str, options: 
         kind = f"TiedLoop of tied={net.tied} and activation={net.activation!r}"
     if not isinstance(name, str) or name not in serving:
         why = next((f": {why}" for each, why in refusals.items() if isinstance(name, str) and each == name), "")
-        raise ValueError(f"level for {kind} is {name!r}; choose one of {', '.join(map(repr, serving))}{why}")
+        allowed = f"choose one of {', '.join(map(repr, serving))}" if serving else "none serves it"
+        raise ValueError(f"level for {kind} is {name!r}; {allowed}{why}")
     return next(level for level in levels if level.name == name)

@@ -24,6 +24,8 @@ NETS = {
         depth=2, channels=4, grid=(4,), readout="convolution", activation="linear"
     ),
     "dense": mf.DenseNet(depth=2, growth=3, width=4, inputs=3, outputs=2),
+    "stages": mf.StagedConvNet(depth=3, stages=(2, 1), channels=4, grid=(6,), readout="convolution", activation="gelu"),
+    "residual stages": mf.StagedResidualConvNet(depth=3, channels=8, grid=(12,), block_depth=2, stem=1),
     "loop": mf.TiedLoop(depth=3, width=4, alpha=0.5, weight_variance=1.3),
     "stack": mf.TiedLoop(depth=3, width=4, tied=False, activation="gelu"),
     "transformer": mf.Transformer(depth=1, width=6, heads=2, tokens=3, norm="post"),
@@ -48,6 +50,10 @@ FURTHER = (
     mf.Transformer(depth=2, width=8, tokens=3, readout="flatten", head="mup"),
     mf.DenseNet(depth=3, growth=4, width=6, head="fan_in", inputs=2),
     mf.DenseNet(depth=2, growth=2, width=3, stem=2, input_width=5, grid=(4, 3), padding="zero", readout="flatten"),
+    mf.StagedConvNet(depth=4, channels=(4, 5), stages=(3, 1), grid=(4, 6), kernel=(1, 2), stride=(1, 3)),
+    mf.StagedConvNet(depth=4, channels=4, stages=2, downsampling="pooling", head="mup", input_channels=3, inputs=2),
+    mf.StagedConvNet(depth=4, channels=4, stages=2, grid=(5, 8), kernel=(3, 3), padding="zero", activation="gelu"),
+    mf.StagedResidualConvNet(depth=6, channels=4, scaling="none", stem=2, input_channels=3, downsampling="pooling"),
     mf.TiedLoop(depth=1, width=3),
     mf.TiedLoop(depth=5, width=3, alpha=0.123456789, activation="silu"),
     mf.MLP(depth=2, width=3, input_width=7, inputs=4, head="mup"),
@@ -160,7 +166,7 @@ def _answer(call, net):
 def _same(first, second):
     """Numbers to rounding; refusals word by word, but for the name of the class."""
     if isinstance(first, Exception) or isinstance(second, Exception):
-        kinds = r"\b(Chain|MLP|ConvNet|ResidualMLP|ResidualConvNet|TiedLoop|Transformer)\b"
+        kinds = r"\b(Chain|(Residual|Staged|StagedResidual)?(MLP|ConvNet)|TiedLoop|Transformer)\b"
         return type(first) is type(second) and re.sub(kinds, "", str(first)) == re.sub(kinds, "", str(second))
     xr.testing.assert_allclose(first, second, rtol=1e-12)
     return set(first.data_vars) == set(second.data_vars)

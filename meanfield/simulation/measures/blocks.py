@@ -334,15 +334,15 @@ def split_by_order(
         Setting(net.grid, inputs.shape[2], given_weights(net, weights), NUMPY) for weights in (before, after, moves)
     )
     first_unit, *blocks = net.units
-    old = through(first_unit, [inputs], old_way)[0]
-    moved = first = through(first_unit, [inputs], new_way)[0] - old
+    old = through(first_unit, [inputs], [old_way])[0]
+    moved = first = through(first_unit, [inputs], [new_way])[0] - old
     sums: list[list[Array]] = []
     for block in blocks:
         terms = [old + moved]
         for part in block.branch:
             terms = operation_of(part).by_order(part, terms, old_way, change)
         terms = [block.multiplier * term for term in terms]
-        passed = through(replace(block, skip=None), [old], old_way)[0]
+        passed = through(replace(block, skip=None), [old], [old_way])[0]
         terms[0] -= passed
         if sums:
             terms = [term + earlier for term, earlier in zip(terms, sums[-1], strict=True)]

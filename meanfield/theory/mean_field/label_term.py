@@ -34,7 +34,7 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import Activation
 from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field.layers import input_products
-from meanfield.theory.two_points import EveryPair, Exchangeable, Points
+from meanfield.theory.two_points import AllPairs, EveryPair, Exchangeable, Points
 
 
 @takes(Sequential)
@@ -188,7 +188,7 @@ def driven_terms(
     errors = _errors(net, layers, points, top, driven)
     energy = points.constant(0.0)
     for place, (layer, arriving) in enumerate(zip(layers, reversed(errors), strict=True), start=1):
-        fresh, gated = _quadratic(net, points, layer, arriving)
+        fresh, gated = quadratic_sums(net.sigma, points, layer, arriving)
         yield energy + fresh
         if place < len(layers):
             own, _ = points.variances(layer.averages.gate)
@@ -212,14 +212,16 @@ def factor_below(net: Sequential, place: int) -> float:
     return net.layers[place].variance_factor * above / (net.sigma.gain * below)
 
 
-def _quadratic(net: Sequential, points: Points, layer: LayerKernel, errors: Array) -> tuple[Array, Array]:
+def quadratic_sums(
+    sigma: Activation, points: Points | AllPairs, layer: LayerKernel, errors: Array
+) -> tuple[Array, Array]:
     """sum_rs K(p, r) K(p, s) C(r, s) g(r, s), and the same with t(p, r, s) for g."""
-    (averages, kernel), triple = layer, net.sigma.triple
+    (averages, kernel), triple = layer, sigma.triple
     fresh = points.contracted(points.product(kernel, errors * averages.gate), kernel)
     both = points.product(kernel, errors)
     if triple is None:
         assert isinstance(points, Exchangeable)
-        return fresh, AlikeGates.at(net.sigma, averages.covariance).quadratic(points, kernel, errors, both)
+        return fresh, AlikeGates.at(sigma, averages.covariance).quadratic(points, kernel, errors, both)
     alone, shared = triple
     gated = alone * points.contracted(both, kernel) + shared * fresh
     return fresh, np.asarray(gated + 2 * shared * points.contracted(both, averages.gate * kernel))

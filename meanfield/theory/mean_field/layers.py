@@ -51,10 +51,12 @@ from scipy.optimize import brentq
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
+from meanfield.nets.activations import Activation
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layered import INPUT_LAYOUT, Layer, Sequential, joins
-from meanfield.theory.two_points import Displacements, EveryPair, Transport
+from meanfield.nets.staged import Staged
+from meanfield.theory.two_points import Displacements, EveryPair, GridStep, Transport
 
 
 @takes(Sequential)
@@ -165,7 +167,7 @@ def white_product(net: Sequential, correlation: float = 0.0) -> tuple[Transport,
     return transport, net.sigma_at(0).product(*transport.variances(covariance), covariance)
 
 
-def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
+def white_input(net: Sequential | Staged, correlation: float = 0.0) -> tuple[Transport, Array]:
     """Covariance of the default input: white over sites, with this correlation between samples."""
     variance = input_variance(net)
     if net.padding == "circular":
@@ -177,11 +179,11 @@ def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, A
     return EveryPair(net, mirrored), np.asarray(variance * np.kron(samples, np.eye(net.sites)), dtype=float)
 
 
-def input_variance(net: Sequential) -> float:
+def input_variance(net: Sequential | Staged) -> float:
     """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
-    sigma = net.sigma_at(0)
-    if net.input_law != "normalised":
+    if isinstance(net, Staged) or net.input_law != "normalised":
         return 1.0
+    sigma = net.sigma_at(0)
     if sigma.homogeneous:
         return 1.0 / net.variance_factor
 
@@ -256,14 +258,34 @@ def layer_moments(net: Sequential, transport: Transport, input_product: Array) -
             sigma, (here, there) = net.sigma_at(place), transport.variances(below.covariance)
             both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there) / sigma.gain**2
             through_gates = both_on * below.cross_channel
-        below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, through_gates))
+        moved = through_weights(matrix_of(net, place), transport, features, below, through_gates)
+        below = LayerMoments(covariance, *moved)
         yield below
 
 
+class Matrix(NamedTuple):
+    """One weight matrix: the activation before it, channels below, taps, and the factor f on the fan-in variance.
+
+    ``square``: of the multiplier of what it gives, but for a block, of whose multiplier the join takes care.
+    """
+
+    sigma: Activation
+    channels: int
+    taps: int
+    factor: float
+    square: float = 1.0
+
+
+def matrix_of(net: Sequential, place: int) -> Matrix:
+    """That of layer ``place`` + 1."""
+    layer = net.layers[place]
+    square = layer.multiplier**2 if layer.skip is None else 1.0
+    return Matrix(net.sigma_at(place), net.channels_by_layer[place], net.taps, layer.variance_factor, square)
+
+
 def through_weights(
-    net: Sequential,
-    transport: Transport,
-    place: int,
+    matrix: Matrix,
+    transport: Transport | GridStep,
     features: Array,
     below: LayerMoments | None,
     through_gates: Array | None,
@@ -273,9 +295,8 @@ def through_weights(
     ``through_gates`` is what the gates leave of V: w V, 1 V for homogeneous activations except where
     pre-activations vanish.
     """
-    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma_at(place)
-    square = layer.multiplier**2 if layer.skip is None else 1.0  # of a block its join takes care
-    own = square * channels * net.taps * features
+    sigma, channels, taps, factor, square = matrix
+    own = square * channels * taps * features
     if below is None or through_gates is None:
         return own, np.zeros_like(own)
     pair = *transport.variances(below.covariance), below.covariance
@@ -283,7 +304,7 @@ def through_weights(
     same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
     gate_square = gate if same else sigma.gate_square_product(*pair)
     moved = through_gates + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
-    factor = square * layer.variance_factor
+    factor = square * factor
     carried = factor * transport.diagonal(gate * below.kernel) / sigma.gain
     return own + carried, factor**2 * transport.independent(moved)
 
@@ -352,7 +373,7 @@ def label_weight_above(net: Sequential, place: int, above: Array | None, errors:
 
 
 @dataclass(frozen=True)
-class _State:
+class StreamState:
     """The state at the end of one depth unit: c, K and A, R_mean, and R_j of the gates ahead, (gates, *pairs)."""
 
     moments: LayerMoments
@@ -397,7 +418,7 @@ class _Stream:
         # E[sigma'^2] / q at the first and at the second site of every place.
         self._energies, self._energies_there = (net.sigma.gate_product(v, v, v) / net.sigma.gain for v in (here, there))
         nothing = np.zeros_like(input_product)
-        self.start = _State(
+        self.start = StreamState(
             LayerMoments(at_input, nothing, nothing), nothing, np.zeros((len(self.gates), *nothing.shape))
         )
 
@@ -410,16 +431,16 @@ class _Stream:
         at_second = map(self._transport.at_second, arriving)
         return np.stack([np.broadcast_to(weight, self.start.mean.shape) for weight in at_second])
 
-    def past_unit(self, bottom: int, top: int, state: _State) -> _State:
+    def past_unit(self, bottom: int, top: int, state: StreamState) -> StreamState:
         """The state above the layers ``bottom`` + 1 .. ``top``: a block, if the last of them adds the stream again."""
         if self._net.layers[top - 1].skip is not None:
             return self._past_block(bottom, top, state)
         if bottom not in self.gates:
-            return _State(self._through(bottom, state.moments), state.mean, state.ahead)
+            return StreamState(self._through(bottom, state.moments), state.mean, state.ahead)
         moments = self._through(bottom, state.moments, self._met(bottom, state))
-        return _State(moments, np.zeros_like(state.mean), state.ahead[1:])  # memory ends above the last gate
+        return StreamState(moments, np.zeros_like(state.mean), state.ahead[1:])  # memory ends above the last gate
 
-    def _past_block(self, bottom: int, top: int, state: _State) -> _State:
+    def _past_block(self, bottom: int, top: int, state: StreamState) -> StreamState:
         below, branch = state.moments, self._through(bottom, state.moments, self._met(bottom, state))
         for place in range(bottom + 1, top):
             branch = self._through(place, branch)
@@ -429,7 +450,7 @@ class _Stream:
         joined = LayerMoments(
             branch.covariance, below.kernel + square * branch.kernel, cross + square**2 * branch.cross_channel
         )
-        return _State(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
+        return StreamState(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
 
     def _through(self, place: int, below: LayerMoments, met: Array | None = None) -> LayerMoments:
         """The plain recursion through one weight matrix, with what the stream's gates remember."""
@@ -437,14 +458,15 @@ class _Stream:
         if met is not None:
             through_gates = through_gates + met + self._transport.transpose(met)
         plain_below = below if place else None
-        moved = through_weights(self._net, self._transport, place, self._features[place], plain_below, through_gates)
+        matrix, features = matrix_of(self._net, place), self._features[place]
+        moved = through_weights(matrix, self._transport, features, plain_below, through_gates)
         return LayerMoments(self._covariances[place + 1], *moved)
 
-    def _met(self, gate: int, state: _State) -> Array:
+    def _met(self, gate: int, state: StreamState) -> Array:
         """w R_l / q at the next gate."""
         return self._energies[gate] * state.ahead[0] / self._net.sigma.gain
 
-    def _beside(self, bottom: int, top: int, state: _State) -> tuple[Array, Array, Array]:
+    def _beside(self, bottom: int, top: int, state: StreamState) -> tuple[Array, Array, Array]:
         """D and what is added to R_mean and to R_j, between a branch unit (first site) and a stream unit."""
         sigma, energy = self._net.sigma, self._energies[bottom]
         square = state.moments.kernel**2 / self._net.channels_by_layer[bottom]

@@ -65,6 +65,7 @@ from scipy.special import ndtr
 
 from meanfield.common.machine import progress
 from meanfield.common.validation import Array, require_array, require_count, takes
+from meanfield.nets.activations import Activation
 from meanfield.nets.inputs import Batch
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.theory.mean_field.label_term import (
@@ -81,7 +82,7 @@ from meanfield.theory.mean_field.label_term import (
     output_covariance,
 )
 from meanfield.theory.mean_field.layers import input_variance
-from meanfield.theory.two_points import Exchangeable, Points
+from meanfield.theory.two_points import AllPairs, Exchangeable, Points
 
 
 @takes(Sequential)
@@ -297,7 +298,7 @@ class ConvolutionDrive:
         return self.net.sigma.gain * self.points.moved_back(along)
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
-        return weighted_change(self.net, self.points, layer, kernel * self.points.second(along), with_z)
+        return weighted_change(self.net.sigma, self.points, layer, kernel * self.points.second(along), with_z)
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ class LinearPooledDrive:
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
         weight = self.points.product(kernel, along)
-        return weighted_change(self.net, self.points, layer, weight, with_z)
+        return weighted_change(self.net.sigma, self.points, layer, weight, with_z)
 
 
 def pooled_top(net: Sequential, points: Points) -> Array:
@@ -328,10 +329,10 @@ def pooled_top(net: Sequential, points: Points) -> Array:
 
 
 def weighted_change(
-    net: Sequential, points: Points, layer: LayerAverages, weight: Array, with_z: Array
+    sigma: Activation, points: Points | AllPairs, layer: LayerAverages, weight: Array, with_z: Array
 ) -> DrivenChange:
     """What m + w does where w(p) = sum_r weight(p, r) s(z_r)."""
-    alone, shared = net.sigma.triple or (0.0, 0.0)
+    alone, shared = sigma.triple or (0.0, 0.0)
     covariance, gate, product = layer.covariance, layer.gate, layer.product
     excess = product - covariance * gate  # D
     variance, _ = points.variances(covariance)
@@ -344,7 +345,7 @@ def weighted_change(
     three += inverse * points.contracted(weight, excess) * covariance
     three = shared * three + (alone + shared * gate) * points.product(weight, covariance)
     return DrivenChange(
-        2 * net.sigma.gain * points.contracted(with_z, weight) + points.contracted(carried, weight),
+        2 * sigma.gain * points.contracted(with_z, weight) + points.contracted(carried, weight),
         points.contracted(weight, 2 * turned + three),
         turned + three,
     )

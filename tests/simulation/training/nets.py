@@ -2,6 +2,7 @@
 
 from meanfield.nets.maps import (
     Attention,
+    AveragePooling,
     Bias,
     Flatten,
     Gain,
@@ -80,10 +81,31 @@ def concatenating():
     return Chain(units=units, readout_unit=readout, input_channels=2, grid=(4,))
 
 
+def staged():
+    """Strides and means over windows in branches and shortcuts, an edge that the stride does not divide."""
+    units = (
+        Unit((Pointwise("tanh"), Linear((Weight("W1", (3, 2, 2), 0.5),), "zero"))),
+        Unit(
+            (Pointwise("tanh"), Linear((Weight("W2", (4, 3, 3), 0.3),), "zero", stride=(2,))),
+            1,
+            0.5,
+            shortcut=(Linear((Weight("s2", (4, 3), 0.3),), "zero", stride=(2,)),),
+        ),
+        Unit(
+            (Pointwise("silu"), AveragePooling((2,)), linear(("W3", (4, 4, 2)))),
+            2,
+            shortcut=(AveragePooling((2,)), linear(("s3", (4, 4)))),
+        ),
+    )
+    readout = Unit((Pointwise("gelu"), linear(("head", (3, 4, 1)))))
+    return Chain(units=units, readout_unit=readout, input_channels=2, grid=(7,))
+
+
 NETS = {
     "transformer": transformer(),
     "convolutional": convolutional(),
     "loop": loop(),
     "plain": plain(),
     "concatenating": concatenating(),
+    "staged": staged(),
 }
