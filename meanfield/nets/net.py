@@ -90,9 +90,9 @@ def shapes_by_value(units: Sequence[Unit], input_channels: int, grid: tuple[int,
     """Channels and grid of value_0 .. value_D.
 
     Raises:
-        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it, is on another grid than the
-            branch, or has other channels than the branch that is added to it, without a branch, or that concatenates
-            its branch to nothing, or to what passes a shortcut; a name that stands for two different weights.
+        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it, is on another grid than
+            the branch, or has other channels than the branch that is added to it, without a branch, or that
+            concatenates its branch to nothing, or to what passes a shortcut; a name that stands for two weights.
     """
     shapes = [(input_channels, grid)]
     for number, unit in enumerate(units, start=1):
