@@ -54,7 +54,7 @@ class Setting:
 PAPERS = Setting("pooled", 10, "fan_in")
 SETTINGS = (PAPERS, Setting("pooled", 10, "mup"), Setting("convolution", 100, "he"))
 # Nets beside those that a run asks for are drawn so many times less often.
-FEWER = 5
+FEWER = 8
 FEWEST_DRAWS = 2
 # Numbers of outputs between which an exponent is looked for; no net needs to have them.
 FEWEST_OUTPUTS, MOST_OUTPUTS = 1e-3, 1e9
