@@ -116,6 +116,10 @@ class Sequential(Net):
         """That which reads value_place, of 0 .. N."""
         return self.sigma
 
+    def normalised_at(self, place: int) -> float | None:
+        """epsilon of the normalisation between value_place and its activation; None without one."""
+        return None
+
     @property
     def variance_factor(self) -> float:
         """Variance of the weights over that of the fan-in rule: q sigma_W^2, or 1 under the rule."""

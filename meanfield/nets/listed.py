@@ -1,8 +1,9 @@
 """Nets of layers that no family lists: other activations, variances or widths at every layer, blocks that differ.
 
-A list of units is such a net where every layer is an activation and one matrix, all of one stencil, and where blocks,
-if there are any, stand one on the other, each on the value below it. Theory of nets of layers reads `ListedLayers` as
-it reads a family's net; what asks for one rule of all layers refuses it by `Sequential.follows_one_rule`.
+A list of units is such a net where every layer is [normalisation,] [activation,] matrix, all of one stencil, and where
+blocks, if there are any, stand one on the other, each on the value below it, and normalise nothing. Theory of nets of
+layers reads `ListedLayers` as it reads a family's net; what asks for one rule of all layers refuses it by
+`Sequential.follows_one_rule`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.layered import READOUTS, Layer, Sequential
-from meanfield.nets.maps import Linear, Pointwise
+from meanfield.nets.maps import Linear, Normalisation, Pointwise, Pooling
 from meanfield.nets.net import Net, Unit
 
 # Reasons that a refusal gives; of nets with more, it counts the others.
@@ -57,49 +59,41 @@ class ListedLayers(Sequential):
         return len(self.units)
 
     @cached_property
-    def linears(self) -> tuple[Linear, ...]:
-        """The matrices of layers 1 .. N."""
-        return tuple(part for unit in self.units for part in unit.branch if isinstance(part, Linear))
+    def read(self) -> tuple[LayerMaps, ...]:
+        """What stands on values 0 .. N, the readout on the last."""
+        return tuple(layer for unit in self.all_units for layer in _layers_of(unit))
+
+    def sigma_at(self, place: int) -> Activation:
+        return activation_named(self.read[place].activation)
+
+    def normalised_at(self, place: int) -> float | None:
+        return self.read[place].epsilon
 
     @cached_property
-    def unit_ends(self) -> tuple[int, ...]:  # type: ignore[override]
-        ends, layer = [], 0
-        for unit in self.units:
-            layer += len(unit.branch) // 2
-            ends.append(layer)
-        return tuple(ends)
+    def unit_ends(self) -> tuple[int, ...]:
+        return tuple(accumulate(len(_layers_of(unit)) for unit in self.units))
 
     @cached_property
-    def layers(self) -> tuple[Layer, ...]:  # type: ignore[override]
+    def layers(self) -> tuple[Layer, ...]:
         layers: list[Layer] = []
         starts = (0, *self.unit_ends)
-        for unit in self.units:
-            for place in range(count := len(unit.branch) // 2):
-                weight = self.linears[len(layers)].weights[0]
-                factor = weight.variance * weight.fan_in * self.sigma_at(len(layers)).gain
-                joins = unit.skip is not None and place == count - 1
-                layers.append(
-                    Layer(starts[unit.skip or 0] if joins else None, unit.multiplier if joins else 1.0, factor)
-                )
+        for unit, end in zip(self.units, self.unit_ends, strict=True):
+            skip = None if unit.skip is None else starts[unit.skip]
+            for place in range(len(layers), end):
+                weight = self.read[place].linear.weights[0]
+                factor = weight.variance * weight.fan_in * self.sigma_at(place).gain
+                is_last = place == end - 1
+                layers.append(Layer(skip if is_last else None, unit.multiplier if is_last else 1.0, factor))
         return tuple(layers)
 
     @cached_property
     def channels_by_layer(self) -> tuple[int, ...]:
-        return (self.listed.first_channels, *(linear.weights[0].shape[0] for linear in self.linears))
-
-    @cached_property
-    def sigmas(self) -> tuple[Activation, ...]:
-        """sigma of values 0 .. N."""
-        maps = (part for unit in self.all_units for part in unit.branch)
-        return tuple(activation_named(part.activation) for part in maps if isinstance(part, Pointwise))
-
-    def sigma_at(self, place: int) -> Activation:
-        return self.sigmas[place]
+        return (self.listed.first_channels, *(layer.linear.weights[0].shape[0] for layer in self.read[:-1]))
 
     @property
     def activation(self) -> str:  # type: ignore[override]
         """That which reads the input."""
-        return self.sigmas[0].name
+        return self.read[0].activation
 
     @property
     def outputs(self) -> int:  # type: ignore[override]
@@ -115,11 +109,11 @@ class ListedLayers(Sequential):
 
     @property
     def kernel(self) -> tuple[int, ...]:  # type: ignore[override]
-        return self.linears[0].kernel or (1,) * len(self.grid)
+        return self.read[0].linear.kernel or (1,) * len(self.grid)
 
     @property
     def padding(self) -> str:  # type: ignore[override]
-        return self.linears[0].padding
+        return self.read[0].linear.padding
 
     @property
     def readout(self) -> str:  # type: ignore[override]
@@ -138,12 +132,42 @@ class ListedLayers(Sequential):
         """That of the layer at which the law of the inputs gives variance 1."""
         return self.sigma.gain / self.input_energy
 
+    @property
+    def head_variance(self) -> float:
+        return self.read[-1].linear.weights[0].variance * self.readout_unit.multiplier**2
+
     def describe(self) -> dict[str, Any]:
         return self.listed.describe()
 
-    @property
-    def head_variance(self) -> float:
-        return self.readout_unit.branch[-1].weights[0].variance * self.readout_unit.multiplier**2
+
+@dataclass(frozen=True)
+class LayerMaps:
+    """What stands between a value and the next: [normalisation of this epsilon,] activation, [pooling,] matrix."""
+
+    linear: Linear
+    activation: str = "linear"
+    epsilon: float | None = None
+    pooling: Pooling | None = None
+
+
+# The maps of a layer, in their order.
+PARTS: tuple[type, ...] = (Normalisation, Pointwise, Pooling, Linear)
+
+
+def _layers_of(unit: Unit) -> list[LayerMaps]:
+    """The layers of a unit; none if its branch is no list of them."""
+    layers: list[LayerMaps] = []
+    parts: dict[type, Any] = {}
+    for part in unit.branch:
+        if type(part) not in PARTS or any(PARTS.index(type(part)) <= PARTS.index(kind) for kind in parts):
+            return []
+        parts[type(part)] = part
+        if isinstance(part, Linear):
+            norm, sigma = parts.get(Normalisation), parts.get(Pointwise)
+            activation, epsilon = sigma.activation if sigma else "linear", norm.epsilon if norm else None
+            layers.append(LayerMaps(part, activation, epsilon, parts.get(Pooling)))
+            parts = {}
+    return [] if parts else layers
 
 
 def _reasons(net: Net) -> Iterator[str]:
@@ -153,71 +177,71 @@ def _reasons(net: Net) -> Iterator[str]:
     if net.is_tied:
         name = next(name for name, uses in net.use_counts.items() if uses > 1)
         yield f"weight {name!r} is used in several places, whose changes correlate"
-    first: Any = next((part for part in net.units[0].branch if isinstance(part, Linear)), None)
+    by_unit = [_layers_of(unit) for unit in net.units]
+    first = next((layer.linear for layers in by_unit for layer in layers), None)
     skipping = [number for number, unit in enumerate(net.units) if unit.skip is not None]
-    sigmas = {part.activation for unit in net.all_units for part in unit.branch if isinstance(part, Pointwise)}
-    for number, unit in enumerate(net.units):
-        if why := _of_layers(unit, first) or _of_joins(unit, number, skipping):
+    for number, (unit, layers) in enumerate(zip(net.units, by_unit, strict=True)):
+        if why := _of_layers(unit, layers, first) or _of_joins(unit, len(layers), number, skipping):
             yield f"unit {number + 1} {why}"
+    top = [] if net.readout_unit is None else _layers_of(net.readout_unit)
+    yield from _of_readout(net.readout_unit, top, first)
+    read = [layer for layers in (*by_unit, top) for layer in layers]
+    if read and read[0].epsilon is not None:
+        yield "its inputs are normalised by a map"
+    sigmas = sorted({layer.activation for layer in read})
     if skipping and len(sigmas) > 1:
-        yield f"its stream is read by several activations ({', '.join(sorted(sigmas))}), whose gates remember"
-    yield from _of_readout(net, first)
+        yield f"its stream is read by several activations ({', '.join(sigmas)}), whose gates remember"
+    if skipping and any(layer.epsilon is not None for layer in read):
+        yield "its stream is normalised, whose gates remember"
 
 
-def _of_layers(unit: Unit, first: Any) -> str:
-    """Why the branch is no list of layers, each an activation and a matrix of the first one's stencil."""
+def _of_layers(unit: Unit, layers: list[LayerMaps], first: Linear | None) -> str:
+    """Why the branch is no list of layers of the first one's stencil."""
     if unit.after:
         return f"has {_named(unit.after)} behind its join"
-    pairs = list(zip(unit.branch[::2], unit.branch[1::2], strict=False))
-    if len(unit.branch) % 2 or not all(isinstance(a, Pointwise) and isinstance(b, Linear) for a, b in pairs):
-        return f"is made of {_named(unit.branch)}, not of activations and matrices in turn"
-    for _, linear in pairs:
-        if len(linear.weights) > 1 or linear.weights[0].groups > 1:
-            return "has weights side by side, or in groups"
-        if linear.dilation > 1:
-            return f"has a stencil of dilation {linear.dilation}"
-        if _stencil(linear) != _stencil(first):
-            return f"has another stencil than unit 1: {_stencil(linear)} and {_stencil(first)}"
+    if not layers or any(layer.pooling for layer in layers):
+        return f"is made of {_named(unit.branch)}, not of [normalisation, activation,] matrix in turn"
+    return next(filter(None, (_of_matrix(layer.linear, first) for layer in layers)), "")
+
+
+def _of_matrix(linear: Linear, first: Linear | None) -> str:
+    """Why it is not one matrix of the first one's stencil."""
+    if len(linear.weights) > 1 or linear.weights[0].groups > 1:
+        return "has weights side by side, or in groups"
+    others = [field for field in fields(linear) if field.name not in ("weights", "padding")]
+    unusual = [field.name for field in others if getattr(linear, field.name) != field.default]
+    if unusual:
+        return f"has a stencil of {', '.join(f'{name} {getattr(linear, name)}' for name in unusual)}"
+    if first is not None and _stencil(linear) != _stencil(first):
+        return f"has another stencil than the first matrix: {_stencil(linear)}, not {_stencil(first)}"
     return ""
 
 
-def _of_joins(unit: Unit, number: int, skipping: list[int]) -> str:
+def _stencil(linear: Linear) -> str:
+    return "one tap" if linear.taps == 1 else f"{linear.kernel} with {linear.padding} padding"
+
+
+def _of_joins(unit: Unit, layers: int, number: int, skipping: list[int]) -> str:
     """Why it is neither a plain layer nor a block on the value below."""
-    if unit.skip is None:
-        if len(unit.branch) > 2:
-            return "holds several layers without a skip; give each a unit of its own"
-        if unit.multiplier != 1:
-            return f"multiplies by {unit.multiplier:g} without a skip; put the factor into the variance of its weights"
-        if skipping and skipping[0] < number < skipping[-1]:
-            return "is a plain layer between blocks, whose gates the stream remembers"
-        return ""
-    return "" if unit.skip == number else f"skips from value {unit.skip}, over several units"
+    if unit.skip is not None:
+        return "" if unit.skip == number else f"skips from value {unit.skip}, over several units"
+    if layers > 1:
+        return "holds several layers without a skip; give each a unit of its own"
+    if skipping and skipping[0] < number < skipping[-1]:
+        return "is a plain layer between blocks, whose gates the stream remembers"
+    return ""
 
 
-def _of_readout(net: Net, first: Any) -> Iterator[str]:
-    if net.readout_unit is None:
+def _of_readout(readout: Unit | None, layers: list[LayerMaps], first: Linear | None) -> Iterator[str]:
+    if readout is None:
         yield "it has no readout, from which labels would come down"
-        return
-    activation, *between, last = net.readout_unit.branch if len(net.readout_unit.branch) > 1 else (None, None)
-    pools = [part for part in between if part.pools]
-    is_layer = isinstance(activation, Pointwise) and isinstance(last, Linear) and between == pools
-    if not is_layer or net.readout_unit.after or len(pools) > 1:
-        made = _named(net.readout_unit.maps)
-        yield f"its readout is made of {made}, not of an activation, pooling or none, and a matrix"
-    elif len(last.weights) > 1 or last.weights[0].groups > 1:
-        yield "its readout has weights side by side, or in groups"
-    elif not pools and _stencil(last) != _stencil(first):
-        yield f"its readout has another stencil than its layers: {_stencil(last)} and {_stencil(first)}"
-    elif pools and (last.taps > 1 or getattr(pools[0], "kind", "") != "mean"):
+    elif readout.after or len(layers) != 1:
+        yield f"its readout is made of {_named(readout.maps)}, not of [normalisation, activation, pooling,] matrix"
+    elif layers[0].pooling is None:
+        if why := _of_matrix(layers[0].linear, first):
+            yield f"its readout {why}"
+    elif layers[0].linear.taps > 1 or layers[0].pooling.kind != "mean":
         yield "its readout takes one site, or a stencil behind pooling"
-
-
-def _stencil(linear: Any) -> str:
-    """Kernel, padding and whatever else is not as usual, as far as they matter."""
-    taps = "one tap" if linear.taps == 1 else f"{linear.kernel} with {linear.padding} padding"
-    unusual = [field for field in fields(linear) if field.name not in ("weights", "padding")]
-    given = [(field.name, getattr(linear, field.name), field.default) for field in unusual]
-    return ", ".join([taps, *(f"{name} {value}" for name, value, default in given if value != default)])
 
 
 def _named(maps: Any) -> str:

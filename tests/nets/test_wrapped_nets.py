@@ -224,12 +224,8 @@ def _changed(net, place, **changes):
 @pytest.mark.parametrize(
     "chain",
     [
-        _changed(NETS["mlp"], 1, multiplier=1.001),
         _changed(NETS["residual"], 1, skip=None),
-        _changed(NETS["residual"], 2, multiplier=0.5),
         _changed(NETS["mlp"], 0, after=(Normalisation("rms"),)),
-        mf.Chain.of(NETS["mlp"], input_law="white"),
-        mf.Chain.of(NETS["mlp"], input_energy=0.7),
         mf.Chain.of(NETS["mlp"], readout_unit=None),
         mf.Chain.of(NETS["loop"], inputs=2),
         mf.Chain.of(NETS["transformer"], grid=(3, 1)),
@@ -240,6 +236,24 @@ def test_other_units_are_no_family_s(chain):
     assert as_family(chain) is chain
     with pytest.raises(ValueError, match=r"there is none for lists of units that are no family's: .*; take a chain of"):
         mf.predict(chain, level="mean_field")
+
+
+@pytest.mark.parametrize(
+    ("chain", "net"),
+    [
+        (_changed(NETS["mlp"], 1, multiplier=1.001), NETS["mlp"]),
+        (_changed(NETS["residual"], 2, multiplier=0.5), NETS["residual"]),
+        (mf.Chain.of(NETS["tanh"], input_law="white"), NETS["tanh"]),
+        (mf.Chain.of(NETS["mlp"], input_energy=0.7), NETS["mlp"]),
+    ],
+)
+def test_other_layers_are_no_family_s_but_predicted(chain, net):
+    """The mean field of its own layers, which is not that of the family's net."""
+    assert as_family(chain) is chain
+    predicted, of_family = (mf.predict(each, level="mean_field") for each in (chain, net))
+    assert not np.allclose(predicted["label_term"], of_family["label_term"], rtol=1e-4)
+    with pytest.raises(ValueError, match="level for Chain is 'exact'; choose one of 'mean_field'"):
+        mf.predict(chain, level="exact")
 
 
 def test_normalised_inputs_of_a_chain_make_a_first_value_of_variance_one():

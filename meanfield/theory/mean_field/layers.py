@@ -198,6 +198,10 @@ class LayerMoments:
     kernel: Array
     cross_channel: Array
 
+    def divided(self, sizes: Array | float) -> LayerMoments:
+        """Those of values over their sizes, of which ``sizes`` is the product by pair of sites."""
+        return LayerMoments(self.covariance / sizes, self.kernel / sizes, self.cross_channel / sizes**2)
+
     def overlap(self, channels: int) -> Array:
         """Second moment of the tangent kernel per pair of sites, averaged over pairs of channels."""
         return self.kernel**2 / channels + self.cross_channel
@@ -218,13 +222,27 @@ def forward_moments(net: Sequential, transport: Transport, input_product: Array)
     for place, layer in enumerate(net.layers, start=1):
         carried = transport.diagonal(product)
         covariance = layer.variance_factor * carried / sigma.gain
+        covariance = layer.multiplier**2 * covariance
         if layer.skip is not None:
-            covariance = streams.pop(layer.skip) + layer.multiplier**2 * covariance
+            covariance = streams.pop(layer.skip) + covariance
         if place in sources:
             streams[place] = covariance
         yield carried, covariance
-        sigma = net.sigma_at(place)
-        product = sigma.product(*transport.variances(covariance), covariance)
+        sigma, seen = net.sigma_at(place), covariance / sizes_at(net, transport, place, covariance)
+        product = sigma.product(*transport.variances(seen), seen)
+
+
+def sizes_at(net: Sequential, transport: Transport, place: int, covariance: Array) -> Array | float:
+    """s s' of a normalisation between a value and its activation, by pair of sites; 1 without one.
+
+    Over many channels the size of a site's values is a number, s^2 = c(p, p) + epsilon. What the Jacobian takes out of
+    tangents along the values is a share of order 1/channels of the kernel between two channels.
+    """
+    epsilon = net.normalised_at(place)
+    if epsilon is None:
+        return 1.0
+    here, there = transport.variances(covariance)
+    return np.asarray(np.sqrt((here + epsilon) * (there + epsilon)))
 
 
 def layer_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
@@ -233,6 +251,7 @@ def layer_moments(net: Sequential, transport: Transport, input_product: Array) -
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
         through_gates = None
         if below is not None:
+            below = below.divided(sizes_at(net, transport, place, below.covariance))
             sigma, (here, there) = net.sigma_at(place), transport.variances(below.covariance)
             both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there) / sigma.gain**2
             through_gates = both_on * below.cross_channel
@@ -254,7 +273,8 @@ def through_weights(
     pre-activations vanish.
     """
     layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma_at(place)
-    own = channels * net.taps * features
+    square = layer.multiplier**2 if layer.skip is None else 1.0  # of a block its join takes care
+    own = square * channels * net.taps * features
     if below is None or through_gates is None:
         return own, np.zeros_like(own)
     pair = *transport.variances(below.covariance), below.covariance
@@ -262,8 +282,9 @@ def through_weights(
     same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
     gate_square = gate if same else sigma.gate_square_product(*pair)
     moved = through_gates + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
-    carried = layer.variance_factor * transport.diagonal(gate * below.kernel) / sigma.gain
-    return own + carried, layer.variance_factor**2 * transport.independent(moved)
+    factor = square * layer.variance_factor
+    carried = factor * transport.diagonal(gate * below.kernel) / sigma.gain
+    return own + carried, factor**2 * transport.independent(moved)
 
 
 def plain_terms(net: Sequential, transport: Transport, input_product: Array) -> Iterator[UnitTerms]:
@@ -281,14 +302,16 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
     Taken as 1 for homogeneous activations, as it is wherever anything arrives.
     """
     places = range(1, len(net.layers) + 1)
-    if all(sigma.homogeneous for sigma in {net.sigma_at(place) for place in places}):
+    if all(net.sigma_at(place).homogeneous and net.normalised_at(place) is None for place in places):
         return [np.ones(())] * len(net.layers)
     energies = []
     moments = forward_moments(net, transport, input_product)
     for place, (_, covariance) in zip(places, progress(moments, len(net.layers), "layer"), strict=True):
-        sigma, variance = net.sigma_at(place), transport.own(covariance)
-        gates = np.ones(()) if sigma.homogeneous else sigma.gate_product(variance, variance, variance) / sigma.gain
-        energies.append(gates)
+        sigma, variance, epsilon = net.sigma_at(place), transport.own(covariance), net.normalised_at(place)
+        square = 1.0 if epsilon is None else variance + epsilon
+        seen = variance / square
+        gates = np.ones(()) if sigma.homogeneous else sigma.gate_product(seen, seen, seen) / sigma.gain
+        energies.append(gates / square)
     return energies
 
 
