@@ -157,17 +157,17 @@ PARTS: tuple[type, ...] = (Normalisation, Pointwise, Pooling, Linear)
 def _layers_of(unit: Unit) -> list[LayerMaps]:
     """The layers of a unit; none if its branch is no list of them."""
     layers: list[LayerMaps] = []
-    found: dict[type, Any] = {}
+    parts: dict[type, Any] = {}
     for part in unit.branch:
-        if type(part) not in PARTS or any(PARTS.index(type(part)) <= PARTS.index(kind) for kind in found):
+        if type(part) not in PARTS or any(PARTS.index(type(part)) <= PARTS.index(kind) for kind in parts):
             return []
-        found[type(part)] = part
+        parts[type(part)] = part
         if isinstance(part, Linear):
-            norm, sigma = found.get(Normalisation), found.get(Pointwise)
+            norm, sigma = parts.get(Normalisation), parts.get(Pointwise)
             activation, epsilon = sigma.activation if sigma else "linear", norm.epsilon if norm else None
-            layers.append(LayerMaps(part, activation, epsilon, found.get(Pooling)))
-            found = {}
-    return [] if found else layers
+            layers.append(LayerMaps(part, activation, epsilon, parts.get(Pooling)))
+            parts = {}
+    return [] if parts else layers
 
 
 def _reasons(net: Net) -> Iterator[str]:

@@ -43,7 +43,7 @@ CHAINS = {
 STREAMS = {"blocks", "attention", "stream alone"}
 SITES = {"stencils", "attention"}
 LAYERS = {"activations", "factors", "blocks", "normalised"}
-CLOSED = {*LAYERS, "bias", "gated", "stencils", "attention"}
+CLOSED = {*LAYERS, "bias", "gated", "stencils", "attention", "no readout"}
 
 MOVED = {
     **FUNCTIONS,

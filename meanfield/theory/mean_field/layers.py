@@ -201,9 +201,9 @@ class LayerMoments:
     kernel: Array
     cross_channel: Array
 
-    def divided(self, sizes: Array | float) -> LayerMoments:
-        """Those of values over their sizes, of which ``sizes`` is the product by pair of sites."""
-        return LayerMoments(self.covariance / sizes, self.kernel / sizes, self.cross_channel / sizes**2)
+    def divided(self, products: Array) -> LayerMoments:
+        """Those of values over their sizes, of which these are the ``products`` by pair of sites."""
+        return LayerMoments(self.covariance / products, self.kernel / products, self.cross_channel / products**2)
 
     def overlap(self, channels: int) -> Array:
         """Second moment of the tangent kernel per pair of sites, averaged over pairs of channels."""
@@ -231,19 +231,17 @@ def forward_moments(net: Sequential, transport: Transport, input_product: Array)
         if place in sources:
             streams[place] = covariance
         yield carried, covariance
-        sigma, seen = net.sigma_at(place), covariance / sizes_at(net, transport, place, covariance)
+        sigma, epsilon = net.sigma_at(place), net.normalised_at(place)
+        seen = covariance if epsilon is None else covariance / sizes(transport, covariance, epsilon)
         product = sigma.product(*transport.variances(seen), seen)
 
 
-def sizes_at(net: Sequential, transport: Transport, place: int, covariance: Array) -> Array | float:
-    """s s' of a normalisation between a value and its activation, by pair of sites; 1 without one.
+def sizes(transport: Transport, covariance: Array, epsilon: float) -> Array:
+    """s s' of a normalisation between a value and its activation, by pair of sites.
 
     Over many channels the size of a site's values is a number, s^2 = c(p, p) + epsilon. What the Jacobian takes out of
     tangents along the values is a share of order 1/channels of the kernel between two channels.
     """
-    epsilon = net.normalised_at(place)
-    if epsilon is None:
-        return 1.0
     here, there = transport.variances(covariance)
     return np.asarray(np.sqrt((here + epsilon) * (there + epsilon)))
 
@@ -254,7 +252,8 @@ def layer_moments(net: Sequential, transport: Transport, input_product: Array) -
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
         through_gates = None
         if below is not None:
-            below = below.divided(sizes_at(net, transport, place, below.covariance))
+            if (epsilon := net.normalised_at(place)) is not None:
+                below = below.divided(sizes(transport, below.covariance, epsilon))
             sigma, (here, there) = net.sigma_at(place), transport.variances(below.covariance)
             both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there) / sigma.gain**2
             through_gates = both_on * below.cross_channel
@@ -323,12 +322,11 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
 
     Taken as 1 for homogeneous activations, as it is wherever anything arrives.
     """
-    places = range(1, len(net.layers) + 1)
-    if all(net.sigma_at(place).homogeneous and net.normalised_at(place) is None for place in places):
+    if net.sigma.homogeneous and net.follows_one_rule:
         return [np.ones(())] * len(net.layers)
     energies = []
     moments = forward_moments(net, transport, input_product)
-    for place, (_, covariance) in zip(places, progress(moments, len(net.layers), "layer"), strict=True):
+    for place, (_, covariance) in enumerate(progress(moments, len(net.layers), "layer"), start=1):
         sigma, variance, epsilon = net.sigma_at(place), transport.own(covariance), net.normalised_at(place)
         square = 1.0 if epsilon is None else variance + epsilon
         seen = variance / square
