@@ -5,6 +5,7 @@ from .nets.layered import MLP as MLP
 from .nets.layered import ConvNet as ConvNet
 from .nets.residual import ResidualMLP as ResidualMLP
 from .nets.residual import ResidualConvNet as ResidualConvNet
+from .nets.dense import DenseNet as DenseNet
 from .nets.loop import TiedLoop as TiedLoop
 from .nets.transformer import Transformer as Transformer
 from .nets.block_net import BlockNet as BlockNet

@@ -381,6 +381,7 @@ CLAIMS = (
         statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
         "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons, over "
         "ten steps (SSO: over five; SOAP: with an epsilon of 0.002 in the base model)",
+        brief="under its own block depth every table keeps nets flat in width and depth",
         printed='"muP aims to realize scale-invariant feature learning while maximizing the feature change induced by '
         'parameter updates" (principle 2.1)',
         hypotheses="one step on one sample, linear blocks, no momentum; checked with all nine optimizers at k = 2 and "
@@ -397,6 +398,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.1, figures 1, 5, 6",
         statement="hybrids of Muon-Kimi, Muon or Shampoo on hidden matrices and AdamW on all else, every role by the "
         "table of its own, keep features and their changes flat in width and depth, and without tables they do not",
+        brief="hybrids of a matrix optimizer and AdamW keep flat by tables, and not without",
         printed='"SP exhibits feature-scale growth under width or depth scaling, whereas ... Condition 3.1 (k >= 2) '
         'keeps the final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses="linear blocks of k = 2 and k = 1 layers with weight decay and epsilons in place of the paper's "
@@ -410,6 +412,7 @@ CLAIMS = (
         statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
         "features, their changes and every role's share in them flat (which is not the block depth's doing: with ReLU "
         "it fails at k = 1 as well, S2b)",
+        brief="with ReLU behind every matrix, at k = 2, the table for k = 1 does not keep flat",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
@@ -422,6 +425,7 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the linear nets of eq. 2",
         statement="in linear nets of blocks of k = 2 layers the table for k = 1 does not keep features, their changes "
         "and every role's share in them flat",
+        brief="in linear nets of blocks of k = 2 the table for k = 1 does not keep flat",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper shows it on Transformers, and its own counting of orders (eq. 5 with the "
@@ -437,6 +441,7 @@ CLAIMS = (
         kind=Kind.PREMISE,
         source="Zheng et al. 2026, assumption C.1, eq. 15",
         statement="updates of SGD, AdamW, Lion and Sophia have a stable rank that neither width nor depth changes",
+        brief="updates of SGD, AdamW, Lion and Sophia have a stable rank that no size changes",
         printed='"|A_l|_2 = Theta(|A_l|_F), where the hidden constants are independent of width and depth" (equation '
         "15)",
         hypotheses="eight samples and four outputs, which cap the rank of gradients of linear nets at four whatever "
@@ -453,6 +458,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix C.10, table 4",
         statement="SOAP's table keeps features, their changes and every role's share in them flat at an epsilon of "
         "1e-8, the usual value of programs, too",
+        brief="SOAP's table keeps nets flat at an epsilon of 1e-8, too",
         printed='"First, omit the momentum and the stabilization term in the AdamW operator" (appendix C.10)',
         hypotheses="beyond what the paper derives, which has no momentum and no epsilon. SOAP at k = 2, ten steps with "
         f"momentum, {SIZES}",

@@ -451,6 +451,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 1",
         statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L = H_0 + O(eps L) + "
         "Theta(eps^2 L^2) (the middle part, the cross term B_L, is 0 at infinite width)",
+        brief="energies of tied loops are bounded if and only if alpha >= 1",
         printed='"to keep residual energy bounded as L -> infinity, one needs eps L = O(1), i.e. alpha >= 1" (theorem '
         "1)",
         hypotheses="H_l = O(1), W'W = sigma_W^2 I, features that overlap on average by a positive constant",
@@ -474,6 +475,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Wang et al. 2026, appendix B",
         statement="H_L = (1 + c eps^2)^L H_0 with independent weights, bounded if and only if alpha >= 1/2",
+        brief="deep stacks have H_L = (1 + c eps^2)^L H_0, bounded if and only if alpha >= 1/2",
         printed='"E[H_L] ~= (1 + c eps^2)^L H_0 ... Hence bounded energy for large L requires alpha >= 1/2" '
         "(appendix B)",
         hypotheses="weights independent over steps",
@@ -484,6 +486,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Wang et al. 2026, figure 2, appendix C.1",
         statement="increments of any two steps are correlated in loops, and uncorrelated in deep stacks",
+        brief="increments of any two steps are correlated in loops, not in deep stacks",
         printed='"(a) Deep (Non-shared): Correlations are concentrated near the diagonal. (b) Looped (Shared): '
         'Correlations remain positive over off-diagonal pairs" (figure 2)',
         hypotheses="those of L1a",
@@ -495,6 +498,7 @@ CLAIMS = (
         source="Wang et al. 2026, appendix C.2",
         statement="the cross term B_L is at most of order eps L, whatever the width (judged: its standard deviation "
         "over nets; with the width it even vanishes, as N^(-1/2))",
+        brief="the cross term B_L is at most of order eps L, whatever the width",
         printed='"as long as H_l = O(1). Hence |B_L| = O(eps L)" (appendix C.2)',
         hypotheses="H_l = O(1): eps L = 1 for 16 loops over widths, for 4 to 64 loops at width 128, and eps L from 1/8 "
         "to 1 for 16 loops",

@@ -339,6 +339,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 6, eq. 31-35",
         statement="overlaps obey the one-block identity, and grow in mean by (1 + c q / K)^l, at most e^(c q)",
+        brief="overlaps obey the one-block identity and grow by at most e^(c q)",
         printed='"E[T_l(mu_1, mu_2) | F_(l-1)] = T_(l-1)(mu_1, mu_2) + (c/K) T_tilde_(l-1)(mu_1, mu_2) ... r_l <= r_K '
         '= (1 + cq/K)^K <= e^(cq)" (lemma 6, eq. 31, and corollary of appendix C.1)',
         hypotheses="blocks z + W sigma(z) with weights of variance c / (K n); gates independent of tangents up to o(1)",

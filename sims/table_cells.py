@@ -451,6 +451,7 @@ CLAIMS = (
         statement="every multiplier, variance, learning rate and epsilon of the tables has the powers of width and "
         "depth that its condition asks for, as norms of weights, gradients and first updates of nets are measured, and "
         "none half a power off",
+        brief="multipliers, variances, rates and epsilons of the tables have their powers",
         printed='"Entries in purple indicate differences between muP and SP, while gray shows the corresponding SP '
         'choices" (table 3)',
         hypotheses=f"{READING}; all nine optimizers at k = 2 and k = 1, every cell of weights, scaling or not",
@@ -462,6 +463,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 3-7 and 9-13, appendix C.1",
         statement="every weight decay of the tables has the powers of width and depth that keep it as large as the "
         "optimizer's direction, as both are measured on nets, and none half a power off",
+        brief="weight decays of the tables have their powers of width and depth",
         printed='"it keeps weight decay active in the update dynamics without letting it dominate the '
         'optimizer-driven term" (appendix C.1)',
         hypotheses=f"{CONVENTION}; all nine optimizers at k = 2 and k = 1, weights alone",
@@ -474,6 +476,7 @@ CLAIMS = (
         statement="every variance, learning rate and epsilon of biases has the powers of width and depth that "
         "condition B.3 asks for, as norms of biases, gradients and first updates of nets are measured, and none half a "
         "power off",
+        brief="variances, rates and epsilons of biases have their powers of width and depth",
         printed='"Requiring |Delta b_l|_R = eta_(b_l) |nabla_(b_l) L|_R = Theta(1) according to update condition in '
         'Equation (13) leads to the learning rate" (appendix C.5.2)',
         hypotheses=f"{READING}; SGD, AdamW, Lion and Sophia at k = 2 and k = 1",
@@ -485,6 +488,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 5, 6, 11 and 12, appendix C.5.2",
         statement="every weight decay of biases has the powers of width and depth that keep it as large as the "
         "optimizer's direction, as both are measured on nets, and none half a power off",
+        brief="weight decays of biases have their powers of width and depth",
         printed='"For the weight decays, we need to satisfy lambda_(b_l) |b_l|_R = |nabla_(b_l) L|_R" (appendix C.5.2)',
         hypotheses=f"{CONVENTION}; SGD, AdamW, Lion and Sophia at k = 2 and k = 1",
         checks=of_biases(judge_decays),

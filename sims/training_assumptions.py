@@ -400,6 +400,7 @@ CLAIMS = (
         source="Zheng et al. 2026, assumptions G.1, G.2, G.3, figures 10-13",
         statement="under gradient descent no update cancels, no activation collapses, and the share of a sample's own "
         "update by which a batch (here of 20) moves its features depends on neither width, depth nor step",
+        brief="under gradient descent no update cancels, and a batch's share of one is constant",
         printed='"three key assumptions ... we formally restate these assumptions and empirically verify their '
         'validity in the width-depth scaling context" (appendix G)',
         hypotheses=f"G.3: B is of order one, here 20. {NETS}, widths 16 .. 256 at 4 blocks and 1 .. 64 blocks at width "
@@ -434,6 +435,7 @@ CLAIMS = (
         source="Zheng et al. 2026, assumption G.3 beyond its premise, a batch of order one",
         statement="under gradient descent a batch of any size B moves a sample's features as 1/B of the sample's own "
         "update does",
+        brief="under gradient descent a batch of B moves a sample's features by 1/B of its own",
         printed='"the batch size satisfies B = Theta(1), ... |Delta W_l h_(l-1)(x^(i))|_R = Theta(1/B |Delta W_l^(i) '
         'h_(l-1)(x^(i))|_R)" (assumption G.3)',
         hypotheses=f"{NETS}, width 64, 4 blocks, B = 10 .. 80",

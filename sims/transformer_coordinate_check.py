@@ -325,6 +325,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition 3.1 ten steps "
         "keep |h_L| flat in width and depth",
+        brief="GPT-like nets, Muon-Kimi and AdamW: condition 3.1 keeps |h_L| flat in all sizes",
         printed='"muP maintains stable and scale-invariant feature scales, consistent with Principle 2.1" (section '
         "5.2)",
         hypotheses=f"{FIGURE_1}; {HYPOTHESES}",
@@ -336,6 +337,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: in the standard "
         "parameterization |h_L| grows with width and depth",
+        brief="GPT-like nets, Muon-Kimi and AdamW: |h_L| grows with all sizes by the standard",
         printed='"under SP, the feature scale grows rapidly with both width and depth" (section 5.2)',
         hypotheses=f"{FIGURE_1}; {HYPOTHESES}",
         checks=_checks(judge_growth, (), ADAMW, normalisation="layer"),
@@ -346,6 +348,7 @@ CLAIMS = (
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: under condition 3.1 ten steps keep |h_L| "
         "flat in depth",
+        brief="GPT-like nets without LayerNorm: condition 3.1 keeps |h_L| flat in depth",
         printed='"we remove LayerNorm layers and repeat the depth-scaling experiments ... muP remains stable even at '
         'large depths (L = 256)" (section 5.4)',
         hypotheses=f"Muon-Kimi with AdamW; {HYPOTHESES}",
@@ -357,6 +360,7 @@ CLAIMS = (
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: in the standard parameterization |h_L| grows "
         "with depth",
+        brief="GPT-like nets without LayerNorm: |h_L| grows with depth by the standard",
         printed='"SP becomes increasingly prone to loss divergence as depth increases in the absence of LayerNorm" '
         "(figure 3)",
         hypotheses="a reading: the sentence is about losses, of which S10r speaks. Of the default's nets |h_L| is 2.9, "
@@ -369,6 +373,7 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the check of figure 1",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition B.1 (k = 1) ten "
         "steps do not keep |h_L| flat in depth",
+        brief="GPT-like nets, Muon-Kimi and AdamW: B.1 does not keep |h_L| flat in depth",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper makes this check under condition 3.1 and by the standard alone, and shows "
@@ -383,6 +388,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: under condition 3.1 "
         "ten steps keep |h_L| flat in width and depth",
+        brief="GPT-like nets, Muon, Shampoo, Sophia: 3.1 keeps |h_L| flat in all sizes",
         printed='"Across these optimizer settings, ... the muP formulation from Condition 3.1 (k >= 2) keeps the '
         'final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses=f"{OF_APPENDIX}; {HYPOTHESES}",
@@ -394,6 +400,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: in the standard "
         "parameterization |h_L| grows with width and depth",
+        brief="GPT-like nets, Muon, Shampoo, Sophia: |h_L| grows with all sizes by the standard",
         printed='"Across these optimizer settings, ... SP exhibits feature-scale growth under width or depth '
         'scaling" (appendix E.2)',
         hypotheses=f"{OF_APPENDIX}; {HYPOTHESES}",

@@ -272,6 +272,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 4: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        brief="k = 4: all orders of a block's update are of order one after ten steps",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
         'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
@@ -282,6 +283,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 5: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        brief="k = 5: all orders of a block's update are of order one after ten steps",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
         'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
@@ -293,6 +295,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 3.3.2, eq. 5",
         statement="k = 2: the second-order term of one step of Muon is of order one, which is why the multiplier is "
         "1/L",
+        brief="k = 2: Muon's second-order term of one step is of order one, hence 1/L",
         printed='"maximizing each summand and ensuring |epsilon_2(L)|_R = Theta(1) in the '
         'meanwhile, leading to alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (section 3.3.2)',
         hypotheses=f"norms of a product multiply; linear nets, {NETS}",

@@ -44,10 +44,18 @@ def values_and_output(net, weights, x):
     values = [x]
     for unit in net.units:
         branch = unit.multiplier * along(unit.branch, values[-1], weights)
-        values.append(along(unit.after, branch if unit.skip is None else values[unit.skip] + branch, weights))
+        values.append(along(unit.after, joined(unit, branch, values), weights))
     readout = net.readout_unit
     output = values[-1] if readout is None else readout.multiplier * along(readout.branch, values[-1], weights)
     return values[1:], output
+
+
+def joined(unit, branch, values):
+    if unit.skip is None:
+        return branch
+    if unit.join == "concat":
+        return numpy_of(branch).concatenate([values[unit.skip], branch], axis=1)
+    return values[unit.skip] + branch
 
 
 def one_step(net, weights, inputs, output_error):
@@ -163,6 +171,10 @@ def _pooling(spec, x, weights):
     return flat.mean(axis=2) if spec.kind == "mean" else flat[:, :, -1]
 
 
+def _flatten(spec, x, weights):
+    return x.reshape(len(x), -1)
+
+
 def _batch_normalisation(spec, x, weights):
     axes = (0, *range(2, x.ndim))
     centred = x - x.mean(axis=axes, keepdims=True)
@@ -186,6 +198,7 @@ MAPS = {
     maps.Normalisation: _normalisation,
     maps.Attention: _attention,
     maps.Pooling: _pooling,
+    maps.Flatten: _flatten,
     maps.BatchNormalisation: _batch_normalisation,
     maps.Dropout: _dropout,
 }

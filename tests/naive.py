@@ -112,6 +112,11 @@ def pooled(features):
     return features.reshape(*features.shape[:2], -1).mean(axis=2)
 
 
+def flattened(features):
+    """All sites of all channels, one channel after the other: (B, C S)."""
+    return np.array([[number for channel in sample for number in channel.ravel()] for sample in features])
+
+
 def units(net, weights):
     """Depth units as (their weights, the factor of their branch on a skip connection, or None if they are plain)."""
     if not hasattr(net, "stem"):
@@ -134,6 +139,8 @@ def outputs_and_hidden(net, weights, inputs):
     features = sigma(net.activation, below)
     if net.is_pooled:
         return hidden, pooled(features) @ weights[-1].T
+    if net.readout == "flatten":
+        return hidden, flattened(features) @ weights[-1].T
     return hidden, convolve(net, weights[-1], features)
 
 
@@ -158,6 +165,8 @@ def directional(net, weights, inputs, step):
     features, tangent = sigma(net.activation, below), gate(net.activation, below) * change
     if net.is_pooled:
         return moved, pooled(features) @ step[-1].T + pooled(tangent) @ weights[-1].T
+    if net.readout == "flatten":
+        return moved, flattened(features) @ step[-1].T + flattened(tangent) @ weights[-1].T
     return moved, convolve(net, weights[-1], tangent) + convolve(net, step[-1], features)
 
 

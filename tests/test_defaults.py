@@ -17,6 +17,8 @@ BlockNet: block_depth=2; block_width=None; input_width=16; samples=2; outputs=1;
 Chain: readout_unit=None; input_channels=1; grid=(); inputs=1; input_law='white'; input_energy=None
 ConvNet: grid=(32,); kernel=(3,); padding='circular'; activation='relu'; outputs=10; head='he'; readout='pooled';
     input_channels=None; inputs=1; weight_variance=None
+DenseNet: stem=0; activation='relu'; grid=(); kernel=(3,); padding='circular'; outputs=10; head='he';
+    readout='pooled'; inputs=1; input_width=None
 Deviation: allowance=0.0
 Energies: inputs=None; weights='auto'; batch=Batch(input_correlation=0.0, labels='independent', label_mean=0.0);
     loss='squared'; by_site=False; controls=False; backend='numpy'; precision='float64'

@@ -2,6 +2,7 @@
 
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.block_net import WEIGHT_ROLES, BlockNet
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name, unit_shares
 from meanfield.nets.inputs import LOSS_NAMES, Batch
 from meanfield.nets.lattice import neighbours, offsets, rectangle_boundary_fraction
@@ -23,6 +24,7 @@ __all__ = [
     "Batch",
     "BlockNet",
     "ConvNet",
+    "DenseNet",
     "DirectionPair",
     "Net",
     "ResidualConvNet",

@@ -21,7 +21,7 @@ from meanfield.common.validation import (
 )
 from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.nets.lattice import PADDINGS, require_same_dimension
-from meanfield.nets.maps import Linear, Map, Pointwise, Pooling, Weight
+from meanfield.nets.maps import Flatten, Linear, Map, Pointwise, Pooling, Weight
 from meanfield.nets.net import Net, Unit
 
 
@@ -60,7 +60,7 @@ def joins(layers: Sequence[Layer]) -> dict[int, int]:
 
 
 HEADS = ("he", "fan_in", "mup")
-READOUTS = ("pooled", "convolution")
+READOUTS = ("pooled", "convolution", "flatten")
 INPUT_LAYOUT = "(samples, channels, *grid)"
 
 
@@ -142,10 +142,13 @@ class Sequential(Net):
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
-        """One more layer, or the mean over sites of the features and a linear map."""
-        shape = (self.outputs, self.channels_by_layer[-1], *(() if self.is_pooled else self.kernel))
+        """One more layer, or a linear map of the mean over sites of the features, or of all of them."""
+        shape = (self.outputs, self.channels_by_layer[-1], *self.kernel)
+        joined: tuple[Map, ...] = ()
+        if self.readout != "convolution":
+            shape, joined = (self.outputs, self.head_fan_in), (Pooling() if self.is_pooled else Flatten(self.sites),)
         activation, *linear = self._layer_maps(Weight("readout", shape, self.head_variance))
-        return Unit((activation, *([Pooling()] if self.is_pooled else []), *linear))
+        return Unit((activation, *joined, *linear))
 
     @cached_property
     def hidden_weights(self) -> list[Weight]:
@@ -195,13 +198,20 @@ class Sequential(Net):
         return self.readout == "pooled"
 
     @property
+    def output_grid(self) -> tuple[int, ...]:
+        """The readout says it without its maps."""
+        return self.grid if self.readout == "convolution" else ()
+
+    @property
     def output_units(self) -> int:
         """M = output channels times output sites."""
-        return self.outputs * (1 if self.is_pooled else self.sites)
+        return self.outputs * prod(self.output_grid)
 
     @property
     def head_fan_in(self) -> int:
-        return self.channels_by_layer[-1] * (1 if self.is_pooled else self.taps)
+        """Channels of the last layer, times the taps, or the sites of a sample, that an output sees of each."""
+        seen = {"pooled": 1, "convolution": self.taps, "flatten": self.sites}
+        return self.channels_by_layer[-1] * seen[self.readout]
 
     @property
     def head_variance(self) -> float:
@@ -297,7 +307,9 @@ class ConvNet(Sequential):
         outputs: output channels.
         head: "he", "fan_in" or "mup".
         readout: "pooled" averages over sites before a linear map (the papers' head); "convolution" is one more
-            convolutional layer, for which the top-layer reduction is exact.
+            convolutional layer; "flatten" is a linear map of all features of a sample, whose weights (outputs,
+            channels x sites) see channel c at site p in column c S + p. The top-layer reduction is exact for the last
+            two.
         input_channels: channels of x; as the first layer's if not given.
         inputs: samples in the batch; drawn white Gaussian of unit variance over channels and sites.
         weight_variance: sigma_W^2, as for `MLP`.

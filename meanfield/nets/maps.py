@@ -287,6 +287,21 @@ class Pooling(Map):
 
 
 @dataclass(frozen=True)
+class Flatten(Map):
+    """All values of a sample as channels of one site: channel c at site p becomes channel c sites + p.
+
+    It is for the end of a net, as stencils above it would find no grid.
+    """
+
+    pools = True
+
+    sites: int
+
+    def channels_above(self, below: int) -> int:
+        return below * require_count("sites", self.sites, why="sites of a sample that become channels")
+
+
+@dataclass(frozen=True)
 class BatchNormalisation(Map):
     """(X - mean) / sqrt(variance + epsilon), both of a channel over all samples of the batch and all sites.
 

@@ -4,6 +4,8 @@ A unit says where it skips from, its multiplier, its branch, and what follows th
 
     value_0 = input,   value_u = after([value_skip +] multiplier * branch(value_{u-1})),   u = 1 .. D
 
+or has the channels of both, one behind the other, after([value_skip, multiplier * branch(value_{u-1})]).
+
 The readout, if any, is one more unit, on the value of the last. `Chain` is the net of any list of units.
 
 Source of the reduction to the top layer: Zhang et al. 2026, Lemma 1.
@@ -28,7 +30,9 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Map, Weight
+from meanfield.nets.maps import Flatten, Map, Pooling, Weight
+
+JOINS = ("add", "concat")
 
 
 @dataclass(frozen=True)
@@ -37,27 +41,41 @@ class Unit:
 
     Attributes:
         branch: the maps that its input goes through, at least one.
-        skip: number of the value that is added to the branch (0 is the input), or None.
+        skip: number of the value that the branch joins (0 is the input), or None.
         multiplier: factor on the branch.
         after: maps behind the join, such as the normalisation of post-norm nets.
+        join: "add", the sum of both, or "concat", the channels of the value that is skipped from and then those of the
+            branch.
     """
 
     branch: tuple[Map, ...]
     skip: int | None = None
     multiplier: float = 1.0
     after: tuple[Map, ...] = ()
+    join: str = "add"
 
     @cached_property
     def maps(self) -> tuple[Map, ...]:
         return (*self.branch, *self.after)
+
+    @property
+    def adds(self) -> bool:
+        """Whether its branch is added to a value, and not set beside one."""
+        return self.skip is not None and self.join == "add"
+
+    @property
+    def concatenates(self) -> bool:
+        """Whether its branch is set beside a value."""
+        return self.skip is not None and self.join == "concat"
 
 
 def channels_by_value(units: Sequence[Unit], input_channels: int) -> tuple[int, ...]:
     """Channels of value_0 .. value_D.
 
     Raises:
-        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it or has other channels, or
-            without a branch; a name that stands for two different weights.
+        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it or has other channels than
+            the branch that is added to it, without a branch, or that concatenates its branch to nothing; a name that
+            stands for two different weights.
     """
     channels = [input_channels]
     for number, unit in enumerate(units, start=1):
@@ -98,23 +116,31 @@ def joined_weights(stack: Sequence[Weight]) -> list[tuple[Weight, ...]]:
     return [tuple(stack)] if alike else [(weight,) for weight in stack]
 
 
-def channels_by_map(unit: Unit, below: int) -> Iterator[tuple[Map, int]]:
-    """Every map of a unit, with the channels of its input."""
-    for part in unit.maps:
+def channels_by_map(unit: Unit, values: Sequence[int]) -> Iterator[tuple[Map, int]]:
+    """Every map of a unit, with the channels of its input, from those of the values below the unit."""
+    below = values[-1]
+    for place, part in enumerate(unit.maps, start=1):
         yield part, below
         below = part.channels_above(below)
+        if place == len(unit.branch) and unit.skip is not None and unit.concatenates:
+            below += values[unit.skip]
 
 
 def _channels_above(unit: Unit, number: int, below: Sequence[int]) -> int:
     if not unit.branch:
         raise ValueError("its branch is empty; give it a map")
+    require_choice("join", unit.join, JOINS)
+    if unit.join == "concat" and unit.skip is None:
+        raise ValueError("its join is 'concat', and it skips from no value; give it skip, the number of one")
     channels = below[-1]
     for part in unit.branch:
         channels = part.channels_above(channels)
     if unit.skip is not None:
         if not 0 <= unit.skip < number:
             raise ValueError(f"it skips from value {unit.skip}; values 0 .. {number - 1} lie below it")
-        if below[unit.skip] != channels:
+        if unit.concatenates:
+            channels += below[unit.skip]
+        elif below[unit.skip] != channels:
             raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {below[unit.skip]}")
     for part in unit.after:
         channels = part.channels_above(channels)
@@ -196,7 +222,7 @@ class Net:
 
     @property
     def has_skips(self) -> bool:
-        """Whether some unit adds an earlier value to its own branch."""
+        """Whether some unit joins an earlier value to its own branch."""
         return any(unit.skip is not None for unit in self.units)
 
     @property
@@ -222,7 +248,13 @@ class Net:
     @property
     def is_pooled(self) -> bool:
         """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(part.pools for part in self.readout_unit.branch)
+        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
+
+    @property
+    def output_grid(self) -> tuple[int, ...]:
+        """Lengths of the axes at the outputs: none where the readout takes the sites of a sample together."""
+        maps = () if self.readout_unit is None else self.readout_unit.branch
+        return () if any(part.pools for part in maps) else self.grid
 
     @property
     def reduces_to_top(self) -> bool:
@@ -251,11 +283,11 @@ class Net:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(samples, outputs, *grid), without the grid after a pooling readout; of the last value without a readout."""
+        """(samples, outputs, *output grid); of the last value without a readout."""
         if self.readout_unit is None:
             return (self.inputs, self.value_channels[-1], *self.grid)
         channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
-        return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+        return (self.inputs, channels, *self.output_grid)
 
     def _settle_counts(self, *, minimum: int = 1, **reasons: str) -> None:
         """Settle these fields as whole numbers; errors give the reason."""
@@ -328,6 +360,9 @@ class Chain(Net):
                 raise ValueError("the readout skips from a value; it reads the last one alone")
             channels_by_value([self.readout_unit], top)
         self.weights  # noqa: B018  # refuses names that stand for two weights
+        for part in (part for unit in self.all_units for part in unit.maps if isinstance(part, Flatten)):
+            if part.sites != self.sites:
+                raise ValueError(f"a map flattens {part.sites} site(s), and a sample has {self.sites}; give it as many")
         self._settle_input_energy()
 
     @classmethod

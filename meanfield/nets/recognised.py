@@ -14,13 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet, Sequential
+from meanfield.nets.dense import DenseNet
+from meanfield.nets.layered import HEADS, MLP, ConvNet, Sequential
 from meanfield.nets.loop import Loop, TiedLoop
-from meanfield.nets.maps import Attention, Linear, Normalisation, Pointwise, Weight
+from meanfield.nets.maps import Attention, Flatten, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
 from meanfield.nets.scalings import SCALINGS
-from meanfield.nets.transformer import SWIGLU, TOKEN_READOUTS, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
+from meanfield.nets.transformer import (
+    SWIGLU,
+    TOKEN_READOUTS,
+    TRANSFORMER_SCALINGS,
+    UNNORMALISED,
+    Transformer,
+    maps_of_readout,
+)
 
 NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
@@ -77,7 +85,7 @@ def _told(net: Net) -> tuple[list[Any], list[float]]:
     kinds: list[Any] = []
     numbers: list[float] = []
     for unit in net.all_units:
-        kinds.append((unit.skip, len(unit.branch), len(unit.after)))
+        kinds.append((unit.skip, unit.join, len(unit.branch), len(unit.after)))
         numbers.append(unit.multiplier)
         for part in unit.maps:
             own = [getattr(part, field.name) for field in fields(part) if field.name not in ("weight", "weights")]  # type: ignore[arg-type]
@@ -113,7 +121,8 @@ def _readings(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
         return
     match chain.units[0].branch[:2], chain.readout_unit.branch:
         case (Pointwise(activation=activation), Linear()), (*_, Linear()):
-            yield from _layered(chain, chain.readout_unit, activation)
+            dense = any(unit.concatenates for unit in chain.units)
+            yield from (_dense if dense else _layered)(chain, chain.readout_unit, activation)
 
 
 def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
@@ -127,9 +136,7 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
     given[width] = widths[0] if len(set(widths)) == 1 else widths
     given[f"input_{width}"] = None if chain.input_channels == widths[0] else chain.input_channels
     if chain.grid:
-        pooled = any(part.pools for part in readout.branch)
-        given |= {"grid": chain.grid, "kernel": layers[0].kernel, "padding": layers[0].padding}
-        given["readout"] = READOUTS[0] if pooled else READOUTS[1]
+        given |= _on_grid(chain, readout, layers[0])
     if blocks:
         given |= {"depth": len(blocks), "stem": blocks[0], "tail": len(chain.units) - 1 - blocks[-1]}
         given["block_depth"] = len(chain.units[blocks[0]].branch) // 2
@@ -142,6 +149,25 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
     own = _rounded(weights[0].variance * weights[0].fan_in)
     for variance, head in product((None, own), HEADS):
         yield family, given | {"depth": len(chain.units), "weight_variance": variance, "head": head}
+
+
+def _on_grid(chain: Chain, readout: Unit, layer: Linear) -> Fields:
+    kinds = {type(part) for part in readout.branch}
+    seen = "pooled" if Pooling in kinds else "flatten" if Flatten in kinds else "convolution"
+    return {"grid": chain.grid, "kernel": layer.kernel, "padding": layer.padding, "readout": seen}
+
+
+def _dense(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
+    """Nets whose blocks concatenate; a width of 0, of a block that adds nothing, is that of no net."""
+    stem = next(number for number, unit in enumerate(chain.units) if unit.concatenates)
+    width, above = chain.value_channels[stem : stem + 2]
+    given: Fields = {"activation": activation, "inputs": chain.inputs, "outputs": chain.output_shape[1]}
+    given |= {"depth": len(chain.units) - stem, "stem": stem, "width": width, "growth": above - width}
+    given["input_width"] = None if chain.input_channels == width else chain.input_channels
+    layer = chain.units[0].branch[1]
+    if chain.grid and isinstance(layer, Linear):
+        given |= _on_grid(chain, readout, layer)
+    yield from ((DenseNet, given | {"head": head}) for head in HEADS)
 
 
 def _loop(chain: Chain, activation: str, weight: Weight) -> Fields:
@@ -172,9 +198,8 @@ def _transformers(chain: Chain, readout: Unit) -> Iterator[Fields]:
     given["normalisation"] = UNNORMALISED if norm is None else norm.kind
     given["activation"] = fed.pointwise_activation or SWIGLU
     given["vocabulary"] = chain.input_channels if embedded else None
-    given["readout"] = next((name for name, maps in TOKEN_READOUTS.items() if maps == pooled), "every")
-    alphas = _exponents(looks_unit.multiplier, len(chain.units) - embedded)
-    for scaling, head in product((*TRANSFORMER_SCALINGS, *alphas), HEADS):
+    given["readout"] = next((name for name in TOKEN_READOUTS if maps_of_readout(name, chain.sites) == pooled), "every")
+    for scaling, head in product(TRANSFORMER_SCALINGS, HEADS):
         yield given | {"scaling": scaling, "head": head}
 
 

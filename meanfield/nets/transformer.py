@@ -21,6 +21,7 @@ from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,
     Attention,
+    Flatten,
     Gain,
     Gate,
     Linear,
@@ -139,9 +140,13 @@ class TokenStream(Net):
 NORMS = ("pre", "post")
 # How branches are scaled: as those of other residual nets, or as Transformers alone have it.
 TRANSFORMER_SCALINGS = (*SCALINGS, "deepnorm", "rezero")
-# Which tokens the readout sees, and what pooling takes them; without pooling, every token has outputs of its own.
-TOKEN_READOUTS = {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "every": ()}
+TOKEN_READOUTS = ("pooled", "last", "every", "flatten")
 SWIGLU, UNNORMALISED = "swiglu", "none"
+
+
+def maps_of_readout(readout: str, tokens: int) -> tuple[Map, ...]:
+    """What takes the tokens together; where nothing does, every token has outputs of its own."""
+    return {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "flatten": (Flatten(tokens),)}.get(readout, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +160,8 @@ class Transformer(TokenStream):
                     q, k, v = W_q u, W_k u, W_v u;  head h owns their channels h size .. (h + 1) size - 1
         FFN         f(u)_t = W_2 sigma(W_1 u_t);   "swiglu": W_2 [silu(W_1 u_t) * (W_3 u_t)]
 
-    and the output is W z, averaged over tokens, of the last one, or of every token; pre-norm nets normalise z first.
+    and the output is W z, averaged over tokens, of the last one, of every token, or of all tokens at once; pre-norm
+    nets normalise z first.
     ``norm`` takes every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean
     square ("rms"), or leaves it as it is ("none"); without parameters and with epsilon = 0 in either precision (tokens
     of variance 1 are far above float32's rounding).
@@ -194,9 +200,10 @@ class Transformer(TokenStream):
         outputs: M.
         vocabulary: V, or None where inputs are embedded tokens.
         head: variance of the readout's weights, "he" (1/(q n), the q of the FFN, which gives outputs of variance 1/q
-            where one token is read), "fan_in" (1/n) or "mup" (1/n^2).
-        readout: "pooled", the mean over tokens, "last", the last token, or "every", outputs at every token, as for the
-            prediction of the next one.
+            where one token is read), "fan_in" (1/n) or "mup" (1/n^2); under readout "flatten" n T stands for n.
+        readout: "pooled", the mean over tokens, "last", the last token, "every", outputs at every token, as for the
+            prediction of the next one, or "flatten", all tokens side by side, whose weights (outputs, n T) see channel
+            c of token t in column c T + t.
         inputs: samples in the batch; drawn white Gaussian of unit variance over channels and tokens, or, with a
             vocabulary, with every token uniform among its V.
 
@@ -337,7 +344,13 @@ class Transformer(TokenStream):
     @property
     def head_variance(self) -> float:
         """Variance of the readout's weights."""
-        return {"he": 1 / self.hidden_gain / self.width, "fan_in": 1 / self.width, "mup": self.width**-2}[self.head]
+        fan_in = self.head_fan_in
+        return {"he": 1 / self.hidden_gain / fan_in, "fan_in": 1 / fan_in, "mup": fan_in**-2}[self.head]
+
+    @property
+    def head_fan_in(self) -> int:
+        """Numbers that an output sees: the channels of a token, or of all."""
+        return self.width * (self.tokens if self.readout == "flatten" else 1)
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
@@ -365,10 +378,10 @@ class Transformer(TokenStream):
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
-        """[norm,] mean over tokens, the last one or all, and a linear map."""
+        """[norm,] mean over tokens, the last one, all, or all side by side, and a linear map."""
         before = self._normalised if self.norm == "pre" else ()
-        weight = Weight("readout", (self.outputs, self.width), self.head_variance)
-        return Unit((*before, *TOKEN_READOUTS[self.readout], Linear((weight,))))
+        weight = Weight("readout", (self.outputs, self.head_fan_in), self.head_variance)
+        return Unit((*before, *maps_of_readout(self.readout, self.tokens), Linear((weight,))))
 
     def role_of(self, weight: str) -> str:
         """ "input" (of an embedding alone), "hidden" (in any block), "hidden_bias" (of a gain) or "output"."""

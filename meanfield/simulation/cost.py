@@ -166,8 +166,8 @@ def _own_kept(net: Net) -> list[int]:
 
 def _maps(net: Net) -> Iterator[tuple[Map, int]]:
     """The maps of the depth units, each with the channels of its input."""
-    for unit, below in zip(net.units, net.value_channels, strict=False):
-        yield from channels_by_map(unit, below)
+    for number, unit in enumerate(net.units, start=1):
+        yield from channels_by_map(unit, net.value_channels[:number])
 
 
 def step_operations(net: Net, samples: int) -> float:

@@ -3,7 +3,7 @@
 A net is a list of units (`meanfield.nets.net`); `meanfield.simulation.maps` has what its maps do. With D draws, B
 samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
 
-    forward    value_u = after([value_skip +] a branch(value_{u-1}))
+    forward    value_u = after([value_skip +] a branch(value_{u-1})), or the channels of both side by side
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
     tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
@@ -118,17 +118,21 @@ def through(unit: Unit, values: Sequence[Any], setting: Setting) -> tuple[Any, P
     branch = _values_along(unit.branch, values[-1], passage, setting)
     if operation_of(unit.branch[-1]).lends:
         branch = branch.copy()
-    value = _values_along(unit.after, joined(unit, branch, values), passage, setting)
-    return value, passage
+    joint = joined(unit, branch, None if unit.skip is None else values[unit.skip], setting.arrays)
+    return _values_along(unit.after, joint, passage, setting), passage
 
 
-def joined(unit: Unit, branch: Any, below: Any) -> Any:
-    """a branch [+ what is skipped from], in place; a source that is None is 0."""
+def joined(unit: Unit, branch: Any, source: Any, arrays: Arrays) -> Any:
+    """a branch [+ what is skipped from], in place, or beside it; a source that is None is left out."""
     if unit.multiplier != 1.0:
         branch *= unit.multiplier
-    source = None if unit.skip is None else below[unit.skip]
-    if source is not None:
-        branch += source
+    if source is None:
+        return branch
+    if unit.concatenates:
+        if len(source) < len(branch):  # draws may share what comes in
+            source = arrays.xp.broadcast_to(source, (len(branch), *source.shape[1:]))
+        return arrays.xp.concatenate([source, branch], axis=1)
+    branch += source
     return branch
 
 
@@ -167,8 +171,12 @@ def backward(state: Forward, error: Any, last: int, into: ErrorsByPlace | None =
         passage, unit = state.passages[number - 1], state.net.units[number - 1]
         branch, after = range(len(unit.branch)), range(len(unit.branch), len(unit.maps))
         at_join = _back_along(passage, after, arriving.pop(number), number - 1, errors, state.setting, True)
+        skipped = at_join
+        if unit.skip is not None and unit.concatenates:
+            size = state.net.value_channels[unit.skip]
+            skipped, at_join = at_join[:, :size], at_join[:, size:].copy(order=state.arrays.order)
         if unit.skip:
-            arriving[unit.skip] = at_join if unit.skip not in arriving else arriving[unit.skip] + at_join
+            arriving[unit.skip] = skipped if unit.skip not in arriving else arriving[unit.skip] + skipped
         if unit.multiplier != 1.0:
             at_join = unit.multiplier * at_join
         below = _back_along(passage, branch, at_join, number - 1, errors, state.setting, number > 1)
@@ -218,17 +226,22 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
         change = _tangent_along(unit.branch, 0, moved[-1], number, passage, moves, state.setting)
         if number not in sources:
             moved[-1] = None
+        source = None if unit.skip is None else moved[unit.skip]
         if change is not None:
-            change = joined(unit, change, moved)
-        elif unit.skip is not None and moved[unit.skip] is not None:
-            change = moved[unit.skip].copy()
+            if unit.skip is not None and unit.concatenates and source is None:
+                source = _unmoved(state, number + 1, state.net.value_channels[unit.skip], columns)
+            change = joined(unit, change, source, state.arrays)
+        elif source is not None:
+            change = source.copy()
         change = _tangent_along(unit.after, len(unit.branch), change, number, passage, moves, state.setting)
         moved.append(change)
-        if change is None:
-            draws, channels, samples, sites = state.values[number + 1].shape
-            zeros = (draws, channels, columns * samples, sites)
-            change = state.arrays.xp.zeros(zeros, dtype=state.values[number + 1].dtype)
-        yield change
+        yield _unmoved(state, number + 1, state.net.value_channels[number + 1], columns) if change is None else change
+
+
+def _unmoved(state: Forward, value: int, channels: int, columns: int) -> Any:
+    """The change 0 of so many channels at the places of a value."""
+    draws, _, samples, sites = state.values[value].shape
+    return state.arrays.xp.zeros((draws, channels, columns * samples, sites), dtype=state.values[value].dtype)
 
 
 def tangent_through(state: Forward, number: int, change: Any) -> Any:
@@ -239,7 +252,7 @@ def tangent_through(state: Forward, number: int, change: Any) -> Any:
     passage = state.passages[number - 1]
     unit = passage.unit
     moved = _tangent_along(unit.branch, 0, change, number - 1, passage, None, state.setting)
-    moved = joined(unit, moved, {number - 1: change})
+    moved = joined(unit, moved, None if unit.skip is None else change, state.arrays)
     return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, None, state.setting)
 
 
@@ -371,7 +384,7 @@ class WalkedUnit(NamedTuple):
 
 def units_below(net: Net) -> int:
     """How many units stand below the first that adds to an earlier value: they make h_0."""
-    return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
+    return next((number for number, unit in enumerate(net.units) if unit.adds), len(net.units))
 
 
 def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
@@ -383,10 +396,11 @@ def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
             "stream do; give a loop, a residual net or a pre-norm Transformer"
         )
     for number, unit in enumerate(net.units[first:], start=first):
-        if unit.skip != number or (unit.after and not maps_behind):
+        if unit.skip != number or not unit.adds or (unit.after and not maps_behind):
             raise ValueError(
-                f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
-                f"unit of a residual stream adds its branch to the value below it, {number}, and nothing follows"
+                f"unit {number + 1} skips from {unit.skip} (join {unit.join!r}) and has {len(unit.after)} map(s) "
+                f"behind its join; every unit of a residual stream adds its branch to the value below it, {number}, "
+                "and nothing follows"
             )
 
 

@@ -3,9 +3,9 @@
 The exact level has every quantity at finite width, for fully-connected nets whose gates are fair coins or none. The
 law level of nets is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level
 of nets is the leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of Transformers
-the leading order in 1/channels, 1/heads and 1/(head size). The level of finite channels has what plain nets add to it
-at their own number of channels. The levels of loops have energies of the stream by step, and what every two steps
-share.
+the leading order in 1/channels, 1/heads and 1/(head size); that of nets whose blocks concatenate the leading order in
+1/growth. The level of finite channels has what plain nets add to it at their own number of channels. The levels of
+loops have energies of the stream by step, and what every two steps share.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import xarray as xr
 
 from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import Array, PremiseWarning, inputs_described
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name
 from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
 from meanfield.nets.layered import Sequential
@@ -35,6 +36,7 @@ from meanfield.theory.finite_channels import finite_channel_factor, finite_chann
 from meanfield.theory.laws import sum_of_minima
 from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
 from meanfield.theory.maps import POINTS, accurate_averages
+from meanfield.theory.mean_field.concatenated import concatenated_profiles, pooled_refusal
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
@@ -396,6 +398,46 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
             "learning_rate_scale": update.mean() ** -0.5,
         }
     return values
+
+
+BLOCKS_ALONE = (
+    "batch, loss, pairs, spread and accuracy are for other nets; this is a {kind}, whose overlap energy and label term "
+    "are predicted for plain labels and squared loss: leave them out"
+)
+READ_BY_ALL = (
+    "output_term: every block reads the same features as the outputs do, which drive the net along them; that is "
+    "followed through the layers of plain nets alone: draw it with `simulate`"
+)
+
+
+class ConcatenatingMeanFieldLevel(Level):
+    """Leading order in 1/growth, of overlap energy and label term."""
+
+    name = "mean_field"
+    family = DenseNet
+    whose = "all nets whose blocks concatenate"
+    refusals: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("batch", "loss", "pairs", "spread", "accuracy"), BLOCKS_ALONE),
+        "correlations": NetLevel.refusals["correlations"],
+        "by_site": NetLevel.refusals["by_site"],
+    }
+
+    def takes(self, net: DenseNet, options: Options) -> set[str]:
+        return {"inputs"} if pooled_refusal(net) else {"inputs", "by_site"}
+
+    def predict(self, net: DenseNet, options: Options) -> xr.Dataset:
+        with np.errstate(over="ignore", invalid="ignore"):  # seen below
+            overlap, profile = concatenated_profiles(net, options.inputs)
+        if options.inputs is None:
+            _warn(thin_input_warning(net.plain))
+        why = pooled_refusal(net)
+        require_floats(net, overlap, *([] if why else [profile.mean(axis=1)]))
+        label = None if why else np.log(profile.mean(axis=1))
+        values = with_label_term(np.log(overlap), label)
+        if options.by_site:
+            values["label_term_by_site"] = profile
+        left_out = "; ".join([*([f"label_term: {why}"] if why else []), READ_BY_ALL])
+        return self.dataset(net, options, values, {"left_out": left_out})
 
 
 def _warn(*sentences: str) -> None:

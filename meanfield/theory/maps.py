@@ -46,6 +46,7 @@ from meanfield.nets.maps import (
     BatchNormalisation,
     Bias,
     Dropout,
+    Flatten,
     Gain,
     Gate,
     Linear,
@@ -305,6 +306,25 @@ def through_pooling(pooling: Pooling, below: Kinds, grid: tuple[int, ...]) -> Ki
     return tuple(averaged(kind, shares) for kind in below)
 
 
+def through_flatten(flatten: Flatten, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """The mean over sites of c and t at one site, (B, 1, B, 1), as what sees all channels sees all sites alike.
+
+    Channels of different sites may have other moments, so that no activation may follow before a linear map.
+    """
+    return tuple(_flattened(kind) for kind in below)
+
+
+def _flattened(kind: Kind) -> Kind:
+    samples, sites = kind.mean.shape
+    if kind.given is not None:
+        return given_kind(kind.given.swapaxes(1, 2).reshape(-1, samples, 1))
+    covariance, kernel = (
+        np.einsum("bpcp->bc", pairs).reshape(samples, 1, samples, 1) / sites for pairs in (kind.covariance, kind.kernel)
+    )
+    mean = kind.mean.mean(axis=1, keepdims=True)
+    return Kind(kind.channels * sites, covariance, kernel, mean, gaussian=False)
+
+
 # Points of an average, those that are made at once, and the most dimensions that the sequence has.
 POINTS, TOGETHER, MOST_DIMENSIONS = 2048, 256, 21201
 # Scramblings whose scatter is an error, and the most that are averaged over.
@@ -502,6 +522,7 @@ TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
     Normalisation: through_normalisation,
     Attention: through_attention,
     Pooling: through_pooling,
+    Flatten: through_flatten,
     BatchNormalisation: not_through,
     Dropout: not_through,
     Gain: not_through,

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import require_choice, require_flag, require_positive
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.inputs import LOSS_NAMES, Batch, checked_inputs, require_classes
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
@@ -16,6 +17,7 @@ from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.levels import (
+    ConcatenatingMeanFieldLevel,
     ExactLevel,
     FiniteChannelsLevel,
     LawLevel,
@@ -36,11 +38,12 @@ LEVELS: tuple[Level, ...] = (
     LoopMeanFieldLevel(),
     LoopLawLevel(),
     TokenStreamMeanFieldLevel(),
+    ConcatenatingMeanFieldLevel(),
 )
 
 
 def predict(
-    net: Sequential | Loop | TokenStream | Chain,
+    net: Sequential | DenseNet | Loop | TokenStream | Chain,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -63,6 +66,7 @@ def predict(
             (docs/theory.md section 20); or "law", the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor
             set at `anchor_layer` (Zhang et al. 2026, eqs. 22, 23).
             Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
+            `DenseNet`: "mean_field", leading order in 1/growth (docs/theory.md section 8).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the net's own input law if not given.
@@ -74,7 +78,7 @@ def predict(
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
         correlations: whether to add, at level "mean_field" of loops and of Transformers with tied blocks, what every
             two steps share: L^2 numbers each.
-        by_site: whether to add, at level "mean_field" of nets with a convolutional readout, plain labels and squared
+        by_site: whether to add, at level "mean_field" of nets without a pooled readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
     Returns:
@@ -96,6 +100,9 @@ def predict(
         ``mean_update_energy`` and ``learning_rate_scale``, with logarithms; and with ``pairs``, over ``pair`` and
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
+
+        `DenseNet`: ``overlap_energy`` and, unless the readout is pooled, ``label_term`` and
+        ``label_learning_rate_scale``, with their logarithms; ``left_out`` says why there is no more.
 
         Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
         ``label_learning_rate_scale``, for one sample or given inputs ``output_term``, ``update_energy``,
@@ -155,23 +162,23 @@ def predict(
     return level_asked.predict(net, options)
 
 
-def _predictable(net: Any, level: str) -> Sequential | Loop | TokenStream:
+def _predictable(net: Any, level: str) -> Sequential | DenseNet | Loop | TokenStream:
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
     net = as_family(net)
-    if isinstance(net, Net) and not isinstance(net, Sequential | Loop | TokenStream):
+    if isinstance(net, Net) and not isinstance(net, Sequential | DenseNet | Loop | TokenStream):
         require_predictable(net)
         raise ValueError(
             f"level for {type(net).__name__} is {level!r}; there is none for lists of units that are no family's: the "
             "second moment of the tangent kernel between channels, from which update energies follow, is known for "
-            "plain and residual nets of one activation and one stencil, loops and Transformers; take a chain of the "
-            "units of one, or simulate this net instead"
+            "plain and residual nets of one activation and one stencil, nets whose blocks concatenate, loops and "
+            "Transformers; take a chain of the units of one, or simulate this net instead"
         )
-    if not isinstance(net, TokenStream):
+    if not isinstance(net, TokenStream | DenseNet):
         require_net(net, loops=True)
     return net
 
 
-def _level(net: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
+def _level(net: Sequential | DenseNet | Loop | TokenStream, name: str, options: Options) -> Level:
     """The level of this name for a net or loop and its inputs; ValueError names those that serve if it does not."""
     levels = [level for level in LEVELS if isinstance(net, level.family)]
     refusals = {level.name: level.serves(net, options) for level in levels}

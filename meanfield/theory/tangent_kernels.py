@@ -7,7 +7,7 @@ own is, channel by channel, independent of what it is added to, and so are the c
     c = c_s + a^2 c_b + a (m_s m_b' + m_b m_s'),    t = t_s + a^2 t_b,    m = m_s + a m_b
 
 with m the means over channels of the stream s and of the branch b, which Gaussian ones do not have, rectified ones
-do.
+do. Where a unit sets both side by side, its value has channels of either kind.
 
 Curvature, at initialisation, at leading order in 1/channels, for given inputs: between output channels the tangent
 kernel is smaller than within one, where it is t(p, p') over pairs of samples and output sites. So J J^T H is t x 1
@@ -115,7 +115,9 @@ def _walk(net: Net, start: Kinds) -> Iterator[Trail]:
 def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], grid: tuple[int, ...]) -> Trail:
     branch = _along(unit.branch, name, below, grid)
     joined = tuple(_scaled(kind, unit.multiplier) for kind in branch[-1])
-    if unit.skip is not None:
+    if unit.skip is not None and unit.concatenates:
+        joined = (*streams[unit.skip], *joined)
+    elif unit.skip is not None:
         if not any(isinstance(member, Linear) for member in unit.branch):
             raise NoTransport(
                 "its branch has no linear map of its own, so that it correlates with the value that it is added to, "

@@ -101,6 +101,9 @@ class Points(Protocol):
     def within_samples(self) -> Array:
         """1 for points of one sample, else 0."""
 
+    def same_sites(self) -> Array:
+        """1 for points at the same site, of any samples, else 0."""
+
     def labels(self, covariance: Array, everywhere: bool) -> Array:
         """E y y' of labels of this covariance between samples, (B, B, S or 1), at the same site or ``everywhere``."""
 
@@ -183,6 +186,10 @@ class EveryPair:
     def within_samples(self) -> Array:
         sites = self.net.sites
         return np.asarray(np.kron(np.eye(self.net.inputs), np.ones((sites, sites))), dtype=np.float64)
+
+    def same_sites(self) -> Array:
+        samples = self.net.inputs
+        return np.asarray(np.kron(np.ones((samples, samples)), np.eye(self.net.sites)), dtype=np.float64)
 
     def labels(self, covariance: Array, everywhere: bool) -> Array:
         sites = self.net.sites
@@ -295,6 +302,9 @@ class Exchangeable:
 
     def within_samples(self) -> Array:
         return np.array([1.0, 1.0, 0.0, 0.0])
+
+    def same_sites(self) -> Array:
+        return np.array([1.0, 0.0, 1.0, 0.0])
 
     def labels(self, covariance: Array, everywhere: bool) -> Array:
         own, other = covariance[0, 0, 0], covariance[0, -1, 0]

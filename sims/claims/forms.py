@@ -9,7 +9,8 @@ from html import escape
 
 from meanfield.verification import Claim, Finding, Kind, Verdict, power_in_words
 from sims.claims.runs import Result
-from sims.common.tables import Grid, html_of, markdown_of, table
+from sims.common.markup import Glossary
+from sims.common.tables import Grid, markdown_of, table
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,23 @@ class Section:
             lines.append(f"- {markdown_of(item.name, _capital(item.name))}: {markdown_of(words)}.")
         return "\n".join([*lines, f"- Runs: {runs}."])
 
-    def html(self) -> str:
+    def html(self, glossary: Glossary) -> str:
+        """With links to the pages of the runs, which stand beside."""
         entries = []
         for item in self.items:
-            words = "<br>".join(map(escape, [item.words, *_named(item.more)]))
-            entries.append(f"<dt>{html_of(item.name, _capital(item.name))}</dt><dd>{words}</dd>")
+            words = "<br>".join(map(glossary.cell, [item.words, *_named(item.more)]))
+            entries.append(f"<dt>{glossary.verdict(item.name, _capital(item.name))}</dt><dd>{words}</dd>")
         runs = ", ".join(
-            f'<a href="#{name}"><code>{name}</code></a> {escape(known)}'.strip() for name, known in self.runs.items()
+            f'<a href="{name}.html"><code>{name}</code></a> {escape(known)}'.strip()
+            for name, known in self.runs.items()
         )
-        return (
-            f'<article id="{self.name}"><h2>{self.name} {html_of(self.verdict)}</h2><p>{escape(self.words)}</p>\n'
-            + "\n".join(["<dl>", *entries, "</dl>"])
-            + f"<p>Runs: {runs}</p></article>"
-        )
+        lines = [
+            f'<article id="{self.name}"><h3>{self.name} {glossary.verdict(self.verdict)}</h3>',
+            f"<p>{glossary.cell(self.words)}</p>",
+            *["<dl>", *entries, "</dl>"],
+            f"<p>Runs: {runs}</p></article>",
+        ]
+        return "\n".join(lines)
 
 
 def _named(more: Mapping[str, str]) -> Iterable[str]:

@@ -48,7 +48,7 @@ REFUSALS = (ValueError, TypeError, MemoryError, OverflowError, OSError, ModuleNo
 # How options that continue on another line stand there: below the first, none of them broken.
 FOLDED: dict[str, Any] = {"subsequent_indent": " " * 19, "break_on_hyphens": False}
 # Forms in which a report is printed.
-FORMATS = ("text", "markdown", "latex", "csv")
+FORMATS = ("text", "markdown", "latex", "csv", "html")
 # Options with a value, and without, that say where and how to write and who computes; no number depends on them.
 PLACES = ("--out", "--workers", "--scheduler", "--format")
 FLAGS = ("--force", "--full")
@@ -281,7 +281,7 @@ def _that_change_numbers(given: Sequence[str]) -> list[str]:
     return kept
 
 
-def add_output_options(parser: argparse._ActionsContainer, companion: str = "the figure goes") -> None:
+def add_output_options(parser: argparse._ActionsContainer, companion: str = "figure and page go") -> None:
     """Options of every simulation: where to write."""
     out = f"dataset to write, ending in .nc; {companion} beside it (default: results/NAME-HASH.nc)"
     parser.add_argument("--out", type=Path, help=out)

@@ -95,11 +95,9 @@ class Document:
 
     def markdown(self) -> str:
         """All of it but the words."""
-        header = ["verdict", "claim", "rival", "numbers"]
-        rows = [[found.verdict, found.claim, found.rival, found.evidence] for found in self.findings]
         tables = [part if isinstance(part, str) else part.markdown() for part in self.parts]
         opening = [f"# {self.question}", markdown_of(_flowing(self.answer)), markdown_of(self.heading)]
-        return _joined([*opening, table(header, rows, "").markdown() if rows else "", *tables])
+        return _joined([*opening, self.verdicts.markdown() if self.findings else "", *tables])
 
     def latex(self) -> str:
         """Its tables, verdicts first, each with what it shows; question and answer as comments."""
@@ -112,6 +110,12 @@ class Document:
         """Its tables, each below a line that begins with # and says what it shows."""
         grids = [part for part in self.parts if isinstance(part, Grid)]
         return _joined([f"# {_flowing(grid.title)}\n{grid.csv()}" for grid in grids])
+
+    @property
+    def verdicts(self) -> Grid:
+        """As a table."""
+        rows = [[said.verdict, said.claim, said.rival, said.evidence] for said in self.findings]
+        return table(["verdict", "claim", "rival", "numbers"], rows)
 
     @property
     def _opening(self) -> str:

@@ -33,7 +33,7 @@ class Study(Command):
     """A simulation with one dataset, one report, one figure (`figures/NAME.py`) and the claims that it decides.
 
     A run checks every option, asks what is planned, measures (or reads what an equal run has measured), puts the words
-    of every variable to it, prints the report, and draws the figure.
+    of every variable to it, prints the report, draws the figure, and writes the page.
 
     Attributes:
         planned: from the checked options, what the numbers depend on, by name; refuses what no single option shows.
@@ -87,7 +87,7 @@ class Study(Command):
         require_draws_and_seed(options)
         plan = self.checked(options)
         results = Results(self.name, run_key(**plan, **shared_values(options)), options)
-        return results.deliver(lambda: self.measured(options, results, plan), self.document, self.picture)
+        return results.deliver(lambda: self.measured(options, results, plan), self.document, self.pictures)
 
     def measured(self, options: argparse.Namespace, results: Results, plan: Mapping[str, Any]) -> xr.Dataset:
         """The dataset, with the words of its variables."""
@@ -107,14 +107,15 @@ class Study(Command):
         name = min(longer, key=lambda longer: self.presets[longer].seconds)
         return [(f"--preset {name}", f"larger sizes and more draws ({self.presets[name].takes} on two cores)")]
 
-    def picture(self, dataset: xr.Dataset) -> bytes:
-        """The figure, as a file holds it.
+    def pictures(self, dataset: xr.Dataset, kinds: Sequence[str]) -> Mapping[str, bytes]:
+        """The figure, drawn once, as files of these kinds hold it.
 
         Here alone something is imported late: what draws takes a second to load, and no command but one that has
         measured needs it.
         """
         draw, render = import_module(f"figures.{self.name}").draw, import_module("figures.render")
-        return bytes(render.rendered(draw, dataset))
+        drawn: Mapping[str, bytes] = render.pictures(draw, dataset, kinds)
+        return drawn
 
 
 def run_as_command(name: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """Tables that a person can read: columns, each a header beside what makes its cells, over the rows of a dataset.
 
-A `Table` declares one, a `Grid` is one that is made, and is written as text, Markdown, LaTeX, CSV or HTML.
+A `Table` declares one, a `Grid` is one that is made, and is written as text, Markdown, LaTeX or CSV; as HTML by
+`sims.common.markup`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from html import escape
 from itertools import islice, product
 from textwrap import fill
 from typing import Any
@@ -131,10 +131,6 @@ def table(header: Sequence[str | Sequence[str]], rows: Sequence[Sequence[str]], 
     return Grid(groups, [list(row) for row in rows if not isinstance(row, LostRow)], title, lost)
 
 
-# Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
-COLORS = {Verdict.CONFIRMED: "#0072b2", Verdict.REFUTED: "#d55e00", Verdict.INCONCLUSIVE: "#767676"}
-
-
 @dataclass(frozen=True)
 class Grid:
     """A table that is made: rows of words under a header; a cell that is a `Verdict` stands out.
@@ -208,33 +204,11 @@ class Grid:
         csv.writer(lines, lineterminator="\n").writerows(zip(*columns, strict=True))
         return lines.getvalue().rstrip("\n")
 
-    def html(self, linked: bool = False) -> str:
-        """The table; ``linked``: the first cell of a row names a section of the same page."""
-        keys = len(self.groups[0])
-        kinds = [' class="key"' if place < keys else "" for place in range(len(self.header))]
-        head = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, self.header, strict=True))
-        rows = [[html_of(cell) for cell in row] for row in self.rows]
-        if linked:
-            rows = [[f'<a href="#{name}">{name}</a>', *cells] for name, *cells in rows]
-        body = ["".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, cells, strict=True)) for cells in rows]
-        caption = [f"<caption>{escape(self.title)}</caption>"] if self.title else []
-        lost = [f"<p>{escape(reason)}</p>" for reason in self.lost]
-        lines = [f"<thead><tr>{head}</tr></thead>", "<tbody>", *(f"<tr>{line}</tr>" for line in body), "</tbody>"]
-        return "\n".join(["<table>", *caption, *lines, "</table>", *lost])
-
 
 def markdown_of(cell: str, shown: str = "") -> str:
     """A verdict in bold; other words without what Markdown would take for columns or emphasis."""
     escaped = (shown or cell).replace("|", "\\|").replace("*", "\\*")
     return f"**{escaped}**" if isinstance(cell, Verdict) else escaped
-
-
-def html_of(cell: str, shown: str = "") -> str:
-    """A verdict in its colour."""
-    escaped = escape(shown or cell)
-    if not isinstance(cell, Verdict):
-        return escaped
-    return f'<span class="verdict" style="color:{COLORS[cell]}">{escaped}</span>'
 
 
 # What LaTeX reads as commands.

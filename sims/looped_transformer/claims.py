@@ -250,6 +250,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 1 on the pre-norm Transformer",
         statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
         "growing as L under eps = L^(-1/2)",
+        brief="looped pre-norm Transformers are bounded under 1/L, grow as L under L^(-1/2)",
         printed='"E[H_L] = H_0 + O(eps L) + Theta(eps^2 L^2). Therefore, to keep residual energy bounded as L -> '
         'infinity, one needs eps L = O(1)" (theorem 1)',
         checks=checks(NAME, judge_bounded, judge_growth, judge_mean_field),
@@ -261,6 +262,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2 on the pre-norm Transformer",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update of a looped pre-norm Transformer at alpha = 1, "
         "so that eta does not depend on L",
+        brief="an update moves looped pre-norm Transformers as (eta eps L)^2 at alpha 1",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... At the critical loop scaling alpha = 1, (4) gives '
         'eta = Theta(1)" (theorem 2, section 2.2)',
         checks=checks(NAME, *(partial(judge_update, rule=rule) for rule in RULES)),
@@ -273,6 +275,7 @@ CLAIMS = (
         "Transformer; theorem 2 has it where eps L = O(1)",
         statement="beyond the premise eps L = O(1), at alpha = 1/2, too, |dh_L|^2 / N = Theta((eta eps L)^2) under one "
         "update, so that eta ~ L^(-1/2)",
+        brief="an update moves looped pre-norm Transformers as (eta eps L)^2 at alpha 1/2, too",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... So depth-invariant one-step output change '
         'requires eta eps L = Theta(1) <=> eta ~ L^(alpha - 1)" (theorem 2)',
         checks=checks(NAME, judge_update_below),
@@ -288,6 +291,7 @@ CLAIMS = (
         source="Wang et al. 2026, figure 1e, f",
         statement="in ten Adam steps eps = 1/L keeps the energy of looped Transformers the same over 1 .. 64 loops, "
         "within a tenth, eps = L^(-1/2) does not",
+        brief="in ten Adam steps 1/L keeps looped Transformers' energy over loops, L^(-1/2) not",
         printed='"standard sqrt(L) scaling ... fails to control variance growth in looped models (e). In contrast, '
         'linear scaling effectively maintains energy invariance ... (f)" (figure 1)',
         hypotheses=SMALL_SCALE,
@@ -299,6 +303,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 3.1, figure 1b, c",
         statement="in ten Adam steps eps = L^(-1/2) stabilises the energy of deep Transformers, within a tenth over "
         "16 .. 64 blocks, and eps = 1/L over-dampens what their blocks add",
+        brief="in ten Adam steps L^(-1/2) steadies deep Transformers' energy, and 1/L damps it",
         printed='"For non-shared deep stacks, 1/sqrt(L) scaling stabilizes residual energy, while 1/L tends to '
         'over-dampen it" (section 3.1)',
         hypotheses=f"{SMALL_SCALE}; what is over-damped is read as the part of the energy that blocks add",
@@ -310,6 +315,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 3.1",
         statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps: it "
         "grows more than tenfold at rate 0.03 and 16 loops (44-fold; under eps = 1/L, at that rate, 9-fold)",
+        brief="under L^(-1/2) the energy of looped Transformers can explode in ten Adam steps",
         printed='"1/sqrt(L) scaling is insufficient for looped models: residual energy grows rapidly with L and can '
         'explode during early optimization" (section 3.1)',
         hypotheses=f"{SMALL_SCALE}, here 0.03; tenfold is our reading of 'explode'",

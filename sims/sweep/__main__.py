@@ -45,7 +45,7 @@ EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 def add_options(parser: CommandParser) -> None:
     parser.add_argument("--config", type=Path, required=True, metavar="FILE.toml", help="what to run")
     add_worker_options(parser)
-    add_output_options(parser, companion="a folder of all points goes")
+    add_output_options(parser, companion="its page and a folder of all points go")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,9 +59,11 @@ def run(options: argparse.Namespace) -> int:
         dataset = _swept(plan, options, results)
         results.keep(dataset)
     else:
-        print(f"reading the finished sweep in {results.dataset_path} (--force runs all points again)\n")
-    print(in_form(_document(dataset, plan), options))
-    print(f"\ndataset  {results.dataset_path}\npoints   {_folder(plan, results)}")
+        results.tell(f"reading the finished sweep in {results.dataset_path} (--force runs all points again)\n")
+    document = _document(dataset, plan)
+    print(in_form(document, options))
+    results.keep_page(dataset, document)
+    results.tell(f"\ndataset  {results.dataset_path}\npoints   {_folder(plan, results)}\npage     {results.page_path}")
     return 0
 
 

@@ -302,6 +302,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.5, appendix D.4",
         statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D + O(1), D the blocks "
         "(judged: the label term, which decides where outputs are few)",
+        brief="post-norm Transformers: eta* = Theta(L^(-3/2)), L = 2 D + O(1) for D blocks",
         printed='"Under Assumption 1 and the one-step maximal-update decomposition used throughout Appendix B-C, the '
         'AM-muP maximal-update learning rate eta* (Sec. 3.2) satisfies eta*(L_tr) = Theta(L_tr^(-3/2))" (appendix '
         "D.4, corollary)",
@@ -314,6 +315,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.5 and appendix D.4, without the condition that both state",
         statement="pre-norm Transformers at initialisation, without the remark's condition: eta* = Theta(L^(-3/2)), as "
         "for post-norm (judged: the label term)",
+        brief="pre-norm Transformers at initialisation: eta* = Theta(L^(-3/2)), as post-norm",
         printed='"For pre-norm units ... the same argument applies after redefining the depth-unit map ... Under '
         'this analogous tangent-propagation stability condition, the depth exponent is unchanged" (appendix D.4, '
         "remark)",
@@ -330,6 +332,7 @@ CLAIMS = (
         "depth at initialisation",
         statement="normalisation placement has minimal effect on the exponent of eta* in the limit of depth, at "
         "initialisation",
+        brief="normalisation placement hardly moves the exponent of eta* in the limit of depth",
         printed='"normalization placement ... when their Jacobians remain bounded at initialization; they affect '
         'constants in the update budget rather than the leading depth exponent" (section 3.1)',
         hypotheses="those of A20a, but for bounded Jacobians, which section 3.1 asks for and pre-norm nets do not have "
@@ -345,6 +348,7 @@ CLAIMS = (
         source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
         statement="rho_{l:h} is bounded in depth, one for all directions of parameters up to o(1), and its "
         "fluctuations vanish (judged: two kinds of directions, between which the tangents of weights lie)",
+        brief="rho_{l:h} is bounded in depth, one for all directions, and hardly fluctuates",
         printed='"0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with constants independent of L_tr, h, and l ... '
         'corresponding overlap fluctuations are negligible" (appendix D.3, assumption 1)',
         hypotheses="it is one: appendix D assumes it",

@@ -23,6 +23,7 @@ NETS = {
     "residual convolutional": mf.ResidualConvNet(
         depth=2, channels=4, grid=(4,), readout="convolution", activation="linear"
     ),
+    "dense": mf.DenseNet(depth=2, growth=3, width=4, inputs=3, outputs=2),
     "loop": mf.TiedLoop(depth=3, width=4, alpha=0.5, weight_variance=1.3),
     "stack": mf.TiedLoop(depth=3, width=4, tied=False, activation="gelu"),
     "transformer": mf.Transformer(depth=1, width=6, heads=2, tokens=3, norm="post"),
@@ -42,6 +43,11 @@ FURTHER = (
     mf.ResidualMLP(depth=3, width=4, scaling="multiplier_linear", stem=2, tail=1, input_width=3, head="fan_in"),
     mf.ResidualConvNet(depth=3, channels=4, grid=(4, 5), kernel=(3, 2), padding="zero", scaling="none"),
     mf.ConvNet(depth=3, channels=(4, 5, 6), grid=(4,), input_channels=3, weight_variance=2.0, activation="gelu"),
+    mf.ConvNet(depth=2, channels=4, grid=(2, 3), kernel=(2, 2), readout="flatten", head="fan_in"),
+    mf.ResidualConvNet(depth=2, channels=4, grid=(5,), readout="flatten", stem=1, input_channels=3),
+    mf.Transformer(depth=2, width=8, tokens=3, readout="flatten", head="mup"),
+    mf.DenseNet(depth=3, growth=4, width=6, head="fan_in", inputs=2),
+    mf.DenseNet(depth=2, growth=2, width=3, stem=2, input_width=5, grid=(4, 3), padding="zero", readout="flatten"),
     mf.TiedLoop(depth=1, width=3),
     mf.TiedLoop(depth=5, width=3, alpha=0.123456789, activation="silu"),
     mf.MLP(depth=2, width=3, input_width=7, inputs=4, head="mup"),

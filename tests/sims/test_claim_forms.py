@@ -9,7 +9,8 @@ import pytest
 from meanfield.verification import Finding, Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.claims.forms import HEADER, Judgement, section_of, table_of
-from sims.common.tables import table
+from sims.common.markup import Glossary, table_html
+from sims.common.tables import Grid, table
 
 FINDING = Finding("|law| < 1", "2 * law", Verdict.REFUTED, "worst 9 s.e.", "exact: a|b", measured="slopes & more")
 JUDGEMENT = Judgement(
@@ -17,8 +18,12 @@ JUDGEMENT = Judgement(
 )
 FORMS = {
     "markdown": lambda part: part.markdown().replace("\\|", "|").replace("\\*", "*"),
-    "html": lambda part: unescape(re.sub(r"<[^>]+>", " ", part.html())),
+    "html": lambda part: unescape(re.sub(r"<[^>]+>", " ", _html(part))),
 }
+
+
+def _html(part):
+    return table_html(part, Glossary({})) if isinstance(part, Grid) else part.html(Glossary({}))
 
 
 def _words(text):
@@ -42,8 +47,8 @@ def test_every_form_of_a_table_has_all_cells_and_marks_verdicts(form):
     grid = table_of([JUDGEMENT, replace(JUDGEMENT, claim=CLAIMS["A2"], verdict="not recorded")])
     said = _words(FORMS[form](grid))
     assert [words for row in (HEADER, *grid.rows) for words in row if _words(words) not in said] == []
-    marked = {"markdown": r"\*\*(.+?)\*\*", "html": r'<span class="verdict"[^>]*>(.+?)</span>'}[form]
-    assert re.findall(marked, getattr(grid, form)()) == ["REFUTED"]
+    marked = {"markdown": r"\*\*(.+?)\*\*", "html": r'<span class="verdict refuted">(.+?)</span>'}[form]
+    assert re.findall(marked, {"markdown": grid.markdown(), "html": _html(grid)}[form]) == ["REFUTED"]
 
 
 def test_what_holds_instead_is_said_of_refuted_claims_alone():
@@ -59,5 +64,6 @@ def test_identities_are_called_so():
 def test_cells_do_not_part_a_row_or_become_marks():
     grid = table(("a", "b"), [("|x| * 2", "<y> & z")])
     assert grid.markdown().splitlines()[-1] == "| \\|x\\| \\* 2 | <y> & z |"
-    assert '<td class="key">|x| * 2</td><td>&lt;y&gt; &amp; z</td>' in grid.html()
-    assert '<td class="key"><a href="#A3">A3</a></td>' in table_of([JUDGEMENT]).html(linked=True)
+    assert '<td data-name="a">|x| * 2</td><td data-name="b">&lt;y&gt; &amp; z</td>' in _html(grid)
+    linked = table_html(table_of([JUDGEMENT]), Glossary({}), linked={"A3": "#A3"})
+    assert '<td data-name="claim"><a href="#A3">A3</a></td>' in linked

@@ -138,4 +138,5 @@ def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp
     assert "report: cannot be made of these numbers: no line goes through it" in printed
     assert f"dataset  {tmp_path / 'run.nc'}" in printed
     assert "figure   figure: cannot be made of these numbers: no line goes through it" in printed
+    assert "page     there is no report to put on it" in printed
     assert json.loads(xr.load_dataset(tmp_path / "run.nc").attrs["provenance"])

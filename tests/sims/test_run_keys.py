@@ -17,7 +17,7 @@ from tests.sims.commands import finished_run
 NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
 # What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
-BESIDE = {"help", "preset", "times", "out", "force", "workers", "scheduler"}
+BESIDE = {"help", "preset", "times", "out", "force", "full", "format", "workers", "scheduler"}
 BESIDE |= {"labels"}
 # Those of a carried rate alone.
 OF_TRANSFER = {("learning_rate_scale", name) for name in ("transfer", "from", "to", "rule", "stem", "family")}

@@ -15,6 +15,7 @@ from sims.sweep import __main__ as sweep_module
 from sims.sweep.__main__ import COMMAND as sweep
 from sims.sweep.__main__ import combined
 from sims.sweep.plan import planned, read_plan
+from tests.sims.commands import figures_left_out
 
 CONFIG = """
 simulation = "looped_update"
@@ -41,8 +42,7 @@ def _run(folder, config, name="run"):
 @pytest.fixture(scope="module", autouse=True)
 def without_figures():
     """They take most of the time of so small runs, and have tests of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_results.Results, "keep_figure", lambda *_: None)
+    with figures_left_out():
         yield
 
 

@@ -1,7 +1,7 @@
 """Maps without weights: activations and gates, normalisations, dropout, pooling, attention.
 
 Activations act element by element, normalisation over the channels of every sample and site; batch normalisation and
-dropout treat the samples of a batch together; pooling and attention act over the sites of a sample.
+dropout treat the samples of a batch together; pooling, flattening and attention act over the sites of a sample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from meanfield.common.seeds import stream
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.maps import Attention, BatchNormalisation, Dropout, Gate, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import Attention, BatchNormalisation, Dropout, Flatten, Gate, Normalisation, Pointwise, Pooling
 from meanfield.simulation.arrays import Arrays
 from meanfield.simulation.maps.base import Operation, Setting, SymmetricOperation, operation
 
@@ -254,6 +254,30 @@ class PoolingOperation(Operation):
         pooled = moved.mean(axis=3)[..., None] if spec.kind == "mean" else moved[..., -1:].copy()
         # Matrix products of other layouts take another road for one net than for several, and round differently.
         return setting.arrays.xp.ascontiguousarray(pooled)
+
+
+@operation(Flatten)
+class FlattenOperation(Operation):
+    """Values side by side: (D, C, R, S) -> (D, C S, R, 1)."""
+
+    remade = True
+    splits_by_order = True
+
+    def degree(self, spec: Flatten) -> int:
+        return 1
+
+    def forward(self, spec: Flatten, values: Any, setting: Setting) -> tuple[Any, None]:
+        return self.tangent(spec, values, None, values, setting), None
+
+    def backward(self, spec: Flatten, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        draws, channels, rows, _ = errors.shape
+        apart = errors.reshape(draws, channels // spec.sites, spec.sites, rows)
+        return apart.swapaxes(2, 3).copy(order=setting.arrays.order)
+
+    def tangent(self, spec: Flatten, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        draws, _, rows, _ = moved.shape
+        # Matrix products of other layouts take another road for one net than for several, and round differently.
+        return moved.swapaxes(2, 3).copy(order="C").reshape(draws, -1, rows, 1)
 
 
 ROTARY_BASE = 10_000.0

@@ -364,5 +364,6 @@ def _nonlinear(net: Net) -> set[str]:
 def _require_linear(net: Net) -> None:
     if names := _nonlinear(net):
         raise ValueError(f"the net has maps {', '.join(sorted(names))}; only linear nets split by the order of updates")
-    if any(unit.skip != number for number, unit in enumerate(net.units[1:], start=1)) or net.units[0].skip is not None:
+    adding = all(unit.adds and unit.skip == number for number, unit in enumerate(net.units[1:], start=1))
+    if not adding or net.units[0].skip is not None:
         raise ValueError("orders of updates are told apart in nets whose units, from the second on, add to the last")

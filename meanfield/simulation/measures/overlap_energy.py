@@ -153,7 +153,7 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
     n_u = channels x samples x sites of value u; a kernel takes O(n_u^2) memory. Up to a map with weights
     Theta <- J Theta J^T, J the linear part of the maps; then the weights' own (X^T X) x identity over channels is
     added. Where a unit adds its branch b to a value s, as s + a b, the kernel is
-    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
+    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb; where it sets it beside s, these are its blocks.
 
     Raises:
         ValueError: a weight is used in several places, so that the kernel is no sum over them.
@@ -179,18 +179,53 @@ def _by_columns(state: Forward) -> Iterator[Any]:
             between |= {(number, other): kernel for other, kernel in crossed.items()}
         own, crossed = _kernels_along(range(len(unit.branch)), passage, own, crossed, state)
         own *= unit.multiplier**2
-        if unit.skip:
+        if unit.skip and unit.adds:
             cross = crossed[unit.skip]
             own += between[unit.skip, unit.skip] + unit.multiplier * (cross + _turned(cross, _shape(own), state))
+        elif unit.skip is not None and unit.concatenates:
+            cross = unit.multiplier * crossed[unit.skip] if unit.skip else None
+            own = _side_by_side(between.get((unit.skip, unit.skip)), cross, own, unit.skip, state)
         crossed = {other: unit.multiplier * kernel for other, kernel in crossed.items() if last_use[other] > number}
-        if unit.skip:
-            for other in crossed:
-                earlier, later = sorted((unit.skip, other))
-                known = between[later, earlier]
-                crossed[other] += known if other == earlier else _turned(known, shapes[earlier], state)
+        for other, kernel in crossed.items():
+            of_skip = _known(between, shapes, unit.skip, other, state) if unit.skip else None
+            if unit.skip is not None and unit.concatenates:
+                crossed[other] = _above(of_skip, kernel, state.net.value_channels[unit.skip], state)
+            elif of_skip is not None:
+                kernel += of_skip
         if unit.after:
             own, crossed = _kernels_along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
         yield own
+
+
+def _known(
+    between: dict[tuple[int, int], Any], shapes: dict[int, ValueShape], value: int, other: int, state: Forward
+) -> Any:
+    """The kernel between a value and another one, on the side of the first."""
+    earlier, later = sorted((value, other))
+    kernel = between[later, earlier]
+    return kernel if other == earlier else _turned(kernel, shapes[earlier], state)
+
+
+def _side_by_side(first: Any, cross: Any, second: Any, value: int, state: Forward) -> Any:
+    """The kernel of two values side by side, from that of each and that of the second with the units of the first.
+
+    The first is that of this number; the input, which nothing moves, has neither a kernel nor a cross.
+    """
+    xp, (draws, channels, _, sites) = state.arrays.xp, second.shape
+    if first is None:
+        rows = state.net.value_channels[value] * sites * state.setting.samples**2
+        cross = xp.zeros((draws, channels, rows, sites), dtype=second.dtype)
+        first = _above(None, cross, state.net.value_channels[value], state)[:, :-channels]
+    rows_of_first = xp.concatenate([first, _turned(cross, _shape(first), state)], axis=2)
+    return xp.concatenate([rows_of_first, xp.concatenate([cross, second], axis=2)], axis=1)
+
+
+def _above(first: Any, second: Any, channels: int, state: Forward) -> Any:
+    """Columns at two values side by side; the first, of so many channels, is 0 if not given."""
+    draws, _, rows, sites = second.shape
+    if first is None:
+        first = state.arrays.xp.zeros((draws, channels, rows, sites), dtype=second.dtype)
+    return state.arrays.xp.concatenate([first, second], axis=1)
 
 
 def _shape(columns: Any) -> ValueShape:

@@ -223,10 +223,10 @@ class TangentPropagation(Measure):
         require_tokens(net, "no directions that sum to zero over tokens")
         require_choice("weights", self.weights, ("auto", *KINDS))
         for number, unit in enumerate(net.units):
-            if unit.skip not in (None, number):
+            if unit.skip not in (None, number) or unit.concatenates:
                 raise ValueError(
                     f"unit {number + 1} skips from value {unit.skip}; tangents are carried from one value to the next "
-                    f"alone, so that it may skip from value {number}: simulate another net"
+                    f"alone, so that it may skip from value {number}, by join 'add': simulate another net"
                 )
         top = len(net.units) - 2 + net.first_layer
         starts = require_counts("starts", self.starts, minimum=0, maximum=top, why="layers where directions begin")

@@ -64,7 +64,7 @@ def label_profiles(
         raise ValueError(why)
     points, product = batch_points(net, inputs, correlation)
     layers = list(progress(forward_layers(net, points, product), net.depth, "layer"))
-    covariance = points.labels(np.eye(net.inputs)[:, :, None] if errors is None else errors, net.is_pooled)
+    covariance = points.labels(np.eye(net.inputs)[:, :, None] if errors is None else errors, not net.output_grid)
     terms = driven_terms(net, points, layers, errors_below(net, points, covariance))
     walked = progress(terms, net.depth, "layer")
     return np.broadcast_to([points.by_site(term) for term in walked], (net.depth, net.sites))
@@ -154,20 +154,25 @@ def forward_layers(net: Sequential, points: Points, product: Array) -> Iterator[
 
 
 def output_covariance(net: Sequential, points: Points, top: LayerAverages) -> Array:
-    """E z z' of an output channel over pairs of points; pooled outputs are those of the points' samples."""
+    """E z z' of an output channel over pairs of points; outputs of one site are those of the points' samples."""
     scale = net.head_variance * net.channels_by_layer[-1]
-    if not net.is_pooled:
+    if net.readout == "convolution":
         return scale * net.taps * points.diagonal(top.product)
-    mean = points.within_samples() / net.sites
-    return scale * points.product(points.product(mean, top.product), mean)
+    mean, product = points.within_samples() / net.sites, top.product
+    if net.readout == "flatten":
+        scale, product = scale * net.sites**2, points.same_sites() * product
+    return scale * points.product(points.product(mean, product), mean)
 
 
 def errors_below(net: Sequential, points: Points, covariance: Array) -> Array:
     """C_L of errors e / (M B places) of this covariance at the outputs, as `output_covariance` has it.
 
-    s_h / (M B^2 S^2) times sum_D S_D^T E[e e'] S_D under a convolutional readout, times E[e e'] under a pooled one.
+    s_h / (M B^2 S^2) times sum_D S_D^T E[e e'] S_D under a convolutional readout, times E[e e'] under a pooled one;
+    s_h / (M B^2) times E[e e'] at equal sites, and 0 at others, where all sites have weights of their own.
     """
     scale = net.head_variance / (net.outputs * (net.sites * net.inputs) ** 2)
+    if net.readout == "flatten":
+        return scale * net.sites**2 * points.same_sites() * covariance
     return scale * (covariance if net.is_pooled else net.taps * points.pulled_back(covariance))
 
 

@@ -51,6 +51,7 @@ from scipy.optimize import brentq
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layered import INPUT_LAYOUT, Layer, Sequential, joins
 from meanfield.theory.two_points import Displacements, EveryPair, Transport
@@ -110,7 +111,7 @@ def powers_of_variance(net: Sequential, inputs: Array | None) -> tuple[Array, Ar
     return overlap, overlap + net.depth - layer + (net.head == "he")
 
 
-def require_floats(net: Sequential, *energies: Array) -> None:
+def require_floats(net: Sequential | DenseNet, *energies: Array) -> None:
     """Raise OverflowError unless all energies are positive and finite: others have left the range of floats."""
     if not all(np.all((energy > 0) & (energy < inf)) for energy in energies):
         raise OverflowError(
@@ -294,11 +295,11 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
 def label_weights(net: Sequential, gates: list[Array], errors: Array | float = 1.0) -> list[Array]:
     """For layers 1 .. N the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
-    Only for a convolutional readout, where labels at different sites are independent and the matrix stays
-    diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus w_m
-    where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations n_l w_l is
-    the same constant at every layer and site: the top-layer reduction (Zhang et al. 2026, Lemma 1). With ``errors``,
-    the second moment of what stands at every output site, it is that of J^T times them.
+    For a convolutional readout or a flattening one, where errors at different sites are independent and the matrix
+    stays diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus
+    w_m where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations
+    n_l w_l is the same constant at every layer and site: the top-layer reduction (Zhang et al. 2026, Lemma 1). With
+    ``errors``, the second moment of what stands at every output site, it is that of J^T times them.
     """
     joined_by = joins(net.layers)
     conserved: dict[int, Array] = {}
@@ -319,6 +320,8 @@ def label_weight_above(net: Sequential, place: int, above: Array | None, errors:
     if above is None:
         gamma = net.head_variance * net.head_fan_in * net.sigma.gain
         above = np.full(net.sites, gamma * net.outputs) * errors
+        if net.readout == "flatten":
+            return np.asarray(above / net.sites)
     table = reversed_neighbours(net.grid, net.kernel, net.padding)
     arriving = np.where(table == OUTSIDE, 0.0, above[..., table]).sum(axis=-2) / net.taps
     return np.asarray(layer.variance_factor * layer.multiplier**2 * arriving)

@@ -193,7 +193,7 @@ def label_covariance(net: Sequential, inputs: ArrayLike | None, batch: Batch) ->
         covariance = input_variance(net) * ((1 - rho) * identity + rho)
     else:
         given = require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
-        flat = given.reshape(net.inputs, -1, 1 if net.is_pooled else net.sites)
+        flat = given.reshape(net.inputs, -1, prod(net.output_grid))
         covariance = np.einsum("ics,jcs->ijs", flat, flat) / flat.shape[1]
     return np.asarray(covariance + batch.label_mean**2)
 
@@ -276,13 +276,15 @@ class Drive(Protocol):
 
 @dataclass(frozen=True)
 class ConvolutionDrive:
-    """A convolutional readout: mu by point."""
+    """A convolutional or a flattening readout: mu by point, s_h / B at the top of the latter."""
 
     net: Sequential
     points: Points
 
     def top(self) -> Array:
         net, points = self.net, self.points
+        if net.readout == "flatten":
+            return points.constant(net.head_variance / net.inputs)
         scale = net.head_variance * net.taps / (net.sites * net.inputs)
         return scale * points.moved_back(points.constant(1.0))
 

@@ -105,6 +105,8 @@ def log_channel_error(net: Sequential, terms: LogTerms) -> float:
     changes: dict[str, Any] = {"inputs": 1, "weight_variance": None}
     if net.grid:
         changes |= {"grid": (1,), "kernel": (1,), "padding": "circular", "readout": "convolution"}
+        if net.readout == "flatten":  # of a site's own channels outputs see as little as this many would alone
+            changes["outputs"] = max(1, round(net.outputs / net.sites))
     site = replace(net, **changes)  # type: ignore[type-var]
     limit, exact = mean_field_terms(site).both, exact_terms(site)
     if limit is None:

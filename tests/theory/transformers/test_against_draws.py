@@ -32,6 +32,7 @@ NETS = {
     "alpha, pre-norm": {"scaling": 1.5},
     "gated": {"activation": "swiglu"},
     "smooth": {"activation": "gelu", "scaling": "init"},
+    "flattened": {"readout": "flatten"},
 }
 
 
