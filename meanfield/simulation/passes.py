@@ -219,12 +219,12 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
     Once T_u is yielded, unit u is not looked at again, and the caller may drop what it holds.
     """
     units = state.net.units[:last]
-    sources = {unit.skip for unit in units}
+    last_use = {unit.skip: number for number, unit in enumerate(units)}
     moved: list[Any] = [start]  # T_0, and those that a skip may still ask for
     for number, unit in enumerate(units):
         passage = state.passages[number]
         change = _tangent_along(unit.branch, 0, moved[-1], number, passage, moves, state.setting)
-        if number not in sources:
+        if number not in last_use:
             moved[-1] = None
         source = None if unit.skip is None else moved[unit.skip]
         if change is not None:
@@ -235,6 +235,8 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
             change = source.copy()
         change = _tangent_along(unit.after, len(unit.branch), change, number, passage, moves, state.setting)
         moved.append(change)
+        if unit.skip is not None and last_use[unit.skip] == number:
+            moved[unit.skip] = None
         yield _unmoved(state, number + 1, state.net.value_channels[number + 1], columns) if change is None else change
 
 
