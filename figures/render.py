@@ -1,7 +1,9 @@
 """From a dataset to a picture file: drawn in a style, with a caption that says how to make it again."""
 
+import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -19,9 +21,11 @@ Draw = Callable[[xr.Dataset], Figure]
 # Dates and versions that formats would add; without them equal datasets give equal files.
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
-    "svg": {"Date": None},
+    "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None},
 }
+# Where an SVG names its parts, and where it uses them.
+NAMES = re.compile(rb'(\bid="|href="#|url\(#)')
 # Characters of a caption line per inch of the figure, and what it looks like.
 DENSITY = 19
 LINE = 0.13  # inches
@@ -56,7 +60,13 @@ def pictures(draw: Draw, dataset: xr.Dataset, kinds: Sequence[str], style: str =
 def _file(figure: Figure, kind: str) -> bytes:
     with io.BytesIO() as file:
         figure.savefig(file, format=kind, metadata=METADATA[kind])
-        return file.getvalue()
+        return _with_own_names(file.getvalue()) if kind == "svg" else file.getvalue()
+
+
+def _with_own_names(svg: bytes) -> bytes:
+    """Names of its parts that no other picture has, so that several stand in one page: those of others begin alike."""
+    own = f"m{hashlib.sha256(svg).hexdigest()[:10]}-".encode()
+    return NAMES.sub(rb"\g<1>" + own, svg)
 
 
 def _add_caption(figure: Figure, words: str) -> None:

@@ -37,7 +37,7 @@ from meanfield.verification import (
     shown_laws,
     slope_contest,
 )
-from sims.common.command import Option, Preset, chosen_of
+from sims.common.command import Option, Preset, chosen_of, name_or_number
 from sims.common.datasets import Variable, over, suffixed
 from sims.common.pairs import PAIR, chosen_pairs, deviation, effective_overlap_draws, open_seed
 from sims.common.report import Report, answer
@@ -53,7 +53,13 @@ OPTIONS = (
     Option("depth", "residual blocks", int, metavar="K"),
     Option("width", "units of every layer", int, metavar="N"),
     Option("block_depth", "layers of a branch", int, 1, metavar="k"),
-    Option("scaling", "init (default), multiplier_sqrt, multiplier_linear or none", default="init"),
+    Option(
+        "scaling",
+        "init (default), multiplier_sqrt, multiplier_linear, none, or a number alpha for a multiplier K^(-alpha)",
+        name_or_number,
+        "init",
+        metavar="SCALING",
+    ),
     Option(
         "activation",
         "relu (default) or linear",

@@ -29,7 +29,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
+from meanfield.common.estimates import NUMBERS_FAIL
+from meanfield.common.power_laws import PowerLaw
 from meanfield.common.validation import Array
 from meanfield.verification.power import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
 from meanfield.verification.series import effective_draws, exponents_of, largest_share, shown_laws

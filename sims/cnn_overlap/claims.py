@@ -222,8 +222,8 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
     cube = [judge_exponent(ladder, name)] if name else []
     limits = [judge_limit(ladder, term) for term in (*terms, LABEL_SCALE) if f"{term}_deep" in ladder]
     label_scales = [judge_label_scale(ladder)] if f"{LABEL_SCALE}_limit" in ladder else []
-    beside = "setting" in ladder and setting_of(ladder) != PAPERS
-    papers = [judge_papers_head(ladder)] if beside else []
+    has_others = "setting" in ladder and setting_of(ladder) != PAPERS
+    papers = [judge_papers_head(ladder)] if has_others else []
     depths = [*cube, judge_output_term(ladder), judge_exponent(ladder, SCALE)]
     return [*papers, *depths, *limits, *theory, *named, *label_scales]
 

@@ -22,8 +22,7 @@ from scipy.optimize import brentq
 from meanfield.common import Array
 from meanfield.nets import ConvNet
 from meanfield.theory import output_term
-from meanfield.verification import PAPERS_EXPONENT, Series, at_finite_channels, best
-from meanfield.verification import Rung as DrawnRung
+from meanfield.verification import PAPERS_EXPONENT, Rung, Series, at_finite_channels, best
 from sims.common.datasets import labels_in_mean_field, over, suffixed
 
 
@@ -38,6 +37,11 @@ class Setting:
     def __str__(self) -> str:
         return f"{self.readout}, {self.outputs}, {self.head}"
 
+    @property
+    def drawn(self) -> tuple[str, int]:
+        """What nets are drawn with; the variance of the head's weights is no part of it."""
+        return self.readout, self.outputs
+
     @classmethod
     def of(cls, net: ConvNet) -> Setting:
         return cls(net.readout, net.outputs, net.head)
@@ -50,7 +54,7 @@ class Setting:
 PAPERS = Setting("pooled", 10, "fan_in")
 SETTINGS = (PAPERS, Setting("pooled", 10, "mup"), Setting("convolution", 100, "he"))
 # Nets beside those that a run asks for are drawn so many times less often.
-FEWER = 5
+FEWER = 8
 FEWEST_DRAWS = 2
 # Numbers of outputs between which an exponent is looked for; no net needs to have them.
 FEWEST_OUTPUTS, MOST_OUTPUTS = 1e-3, 1e9
@@ -67,13 +71,9 @@ def settings_of(net: ConvNet) -> list[Setting]:
 
 def nets_beside(net: ConvNet) -> list[ConvNet]:
     """Nets to draw so that every setting is a drawn one, or that under another head."""
-    drawn = {(net.readout, net.outputs)}
-    beside = []
-    for setting in settings_of(net):
-        if (setting.readout, setting.outputs) not in drawn:
-            drawn.add((setting.readout, setting.outputs))
-            beside.append(setting.on(net))
-    return beside
+    by_readout = {setting.drawn: setting for setting in reversed(settings_of(net))}
+    own = Setting.of(net).drawn
+    return [setting.on(net) for drawn, setting in reversed(by_readout.items()) if drawn != own]
 
 
 def draws_beside(draws: int) -> int:
@@ -90,12 +90,12 @@ class Source:
     @classmethod
     def beside(cls, net: ConvNet, drawn: xr.Dataset, inputs: Any) -> Source:
         leading = labels_in_mean_field(net, inputs=inputs)
-        finite = at_finite_channels(DrawnRung(net, drawn, leading, inputs))
+        finite = at_finite_channels(Rung(net, drawn, leading, inputs))
         levels = [suffixed(leading, "mean_field"), suffixed(finite, "finite_channels")]
         return cls(net, xr.merge([drawn, *levels], combine_attrs="override"))
 
     def serves(self, setting: Setting) -> bool:
-        return (self.net.readout, self.net.outputs) == (setting.readout, setting.outputs)
+        return Setting.of(self.net).drawn == setting.drawn
 
     def under(self, setting: Setting) -> float:
         """By how much the variance of the head's weights is larger."""
@@ -223,8 +223,7 @@ def setting_of(dataset: xr.Dataset) -> Setting:
 
 def draws_under(dataset: xr.Dataset, setting: Setting) -> int:
     """How many draws a setting rests on."""
-    own = setting_of(dataset)
-    is_own = (own.readout, own.outputs) == (setting.readout, setting.outputs)
+    is_own = setting_of(dataset).drawn == setting.drawn
     return int(dataset.attrs["draws" if is_own else "draws_beside"])
 
 

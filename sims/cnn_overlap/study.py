@@ -196,13 +196,13 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     Where theory does not know a net's terms at finite channels, it is drawn with half of them, too. Nets of the other
     settings are drawn less often, and have variables of their own, over ``setting`` and ``depth``.
     """
-    drawn_nets, beside = [_drawn_nets(net, inputs) for net in nets], [nets_beside(net) for net in nets]
+    drawn_nets, others = [_drawn_nets(net, inputs) for net in nets], [nets_beside(net) for net in nets]
     own = [_run(options, net, inputs) for rung in drawn_nets for net in rung]
-    drawn = iter(results.draw([*own, *(_run_beside(options, net, inputs) for rung in beside for net in rung)]))
+    drawn = iter(results.draw([*own, *(_run_beside(options, net, inputs) for rung in others for net in rung)]))
     rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     sources = [
-        [Source(net, rung), *(Source.beside(other, next(drawn), inputs) for other in others)]
-        for net, rung, others in zip(nets, rungs, beside, strict=True)
+        [Source(net, rung), *(Source.beside(other, next(drawn), inputs) for other in at_depth)]
+        for net, rung, at_depth in zip(nets, rungs, others, strict=True)
     ]
     depths = {"depth": [net.depth for net in nets]}
     dataset = xr.concat(rungs, dim="depth", join="outer", combine_attrs="override").assign_coords(depths)

@@ -310,6 +310,14 @@ def add_preset_option(parser: argparse._ActionsContainer, presets: Presets) -> N
     parser.add_argument("--preset", choices=list(presets), default="default", help=which)
 
 
+def name_or_number(text: str) -> str | float:
+    """What an option takes that has names for some numbers, as --scaling has."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def positive_integer(text: str) -> int:
     """A whole number of at least 1, for argparse."""
     if not text.isdecimal() or int(text) < 1:

@@ -28,6 +28,8 @@ SAYS = {Verdict.CONFIRMED: "Yes", Verdict.REFUTED: "No", Verdict.INCONCLUSIVE: "
 BRIEF = 36
 # Of these, how many say verdicts where there are more than that.
 MOST_VERDICTS = 12
+# How many steps it names, one that is always there beside.
+MOST_STEPS = 3
 # Rows of a table that it keeps in any case.
 LEAST_ROWS = 4
 # What stands in place of what could not be made.
@@ -77,7 +79,8 @@ class Document:
 
         What has no room is told: verdicts by their number, the undecided ones last; rows of the table by their number.
         """
-        steps = self._steps([*self.steps, ("--full", "all tables, the evidence of every verdict, and what words mean")])
+        everything = ("--full", "all tables, the evidence of every verdict, and what words mean")
+        steps = self._steps([*self.steps[:MOST_STEPS], everything])
         fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
         room = lines - len("\n\n".join(fixed).splitlines()) - 1
         grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
@@ -98,7 +101,7 @@ class Document:
 
     def latex(self) -> str:
         """Its tables, verdicts first, each with what it shows; question and answer as comments."""
-        rows = [[found.verdict, found.claim, found.evidence] for found in self.findings]
+        rows = [[finding.verdict, finding.claim, finding.evidence] for finding in self.findings]
         verdicts = [table([["verdict", "claim", "numbers"]], rows, self.question)] if rows else []
         grids = [part.latex() for part in [*verdicts, *self.parts] if isinstance(part, Grid)]
         return _joined([f"% {latex_of(self.question)}\n% {latex_of(_flowing(self.answer))}", *grids])
@@ -120,7 +123,7 @@ class Document:
 
     @staticmethod
     def _steps(steps: Sequence[Step]) -> str:
-        width = max((len(options) for options, _ in steps), default=0)
+        width = max((len(options) for options, _ in steps if len(options) <= LINE // 3), default=0)
         lines = [folded(why, f"  {options:{width}}  ", width + 4) for options, why in steps]
         return "\n".join(["What to run next", *lines]) if lines else ""
 
@@ -204,7 +207,7 @@ def described_net(dataset: xr.Dataset) -> str:
 
 def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
     """The option that gives the undecided verdicts draws enough, where they say how many."""
-    needed = [found.needed for found in findings if found.needed is not None]
+    needed = [finding.needed for finding in findings if finding.needed is not None]
     if not needed or "draws" not in dataset.attrs:
         return []
     times = ceil(max(needed) / int(dataset.attrs["draws"]))
@@ -221,21 +224,21 @@ def _lines_of_verdicts(findings: Sequence[Finding], most: int) -> str:
     """A line for every verdict; where there are more, for the refuted ones first, then the confirmed ones."""
     if not findings:
         return ""
-    counts = Counter(found.verdict for found in findings)
+    counts = Counter(finding.verdict for finding in findings)
     title = f"Verdicts: {', '.join(f'{counts[verdict]} {verdict}' for verdict in Verdict if counts[verdict])}"
     ranked = [Verdict.REFUTED, Verdict.CONFIRMED, Verdict.INCONCLUSIVE]
     shown = findings
     if len(findings) > most:
-        shown = sorted(findings, key=lambda found: ranked.index(found.verdict))[: max(most - 1, 0)]
+        shown = sorted(findings, key=lambda finding: ranked.index(finding.verdict))[: max(most - 1, 0)]
     left = len(findings) - len(shown)
     more = [f"  and {left} more (--full)"] if left else []
-    return "\n".join([title, *(f"  {found.verdict:12}  {in_a_line(found)}" for found in shown), *more])
+    return "\n".join([title, *(f"  {finding.verdict:12}  {in_a_line(finding)}" for finding in shown), *more])
 
 
-def in_a_line(found: Finding) -> str:
+def in_a_line(finding: Finding) -> str:
     """What was claimed, without its source; and of a rival that is refuted as well, that it is."""
-    both = " (its rival, too)" if found.verdict is found.verdict_of_rival is Verdict.REFUTED else ""
-    claim = found.brief or SOURCE_AT_END.sub("", found.claim)
+    both = " (its rival, too)" if finding.verdict is finding.verdict_of_rival is Verdict.REFUTED else ""
+    claim = finding.brief or SOURCE_AT_END.sub("", finding.claim)
     return shorten(claim, LINE - 16 - len(both), placeholder=" ...") + both
 
 

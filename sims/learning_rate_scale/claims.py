@@ -31,9 +31,9 @@ from meanfield.verification import (
     computed,
     judge,
     judged_slopes,
-    local_slopes,
     measured_slopes,
     span,
+    spline_slopes,
 )
 
 # The scale of nets whose channels share no overlaps (B_l ~ l^2).
@@ -202,7 +202,7 @@ def scale_of(dataset: xr.Dataset, name: str) -> xr.DataArray:
 
 def slopes_of(dataset: xr.Dataset, name: str) -> Array:
     """Local slopes of a scale at every depth."""
-    return local_slopes(dataset["depth"].values, scale_of(dataset, name).values)
+    return spline_slopes(dataset["depth"].values, scale_of(dataset, name).values)
 
 
 def fitted_law(dataset: xr.Dataset, name: str, depths: Sequence[int]) -> PowerLaw:

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.common import fit_power_law, require_choice, require_count
+from meanfield.common import fit_power_law, require_count
 from meanfield.nets import ResidualConvNet, ResidualMLP, Transformer
 from meanfield.theory import learning_rate_exponent
 from meanfield.transfer import RIVALS, RULES, depth_over_width
@@ -30,7 +30,7 @@ from sims.learning_rate_scale.claims import (
     slopes_of,
     swept_depths,
 )
-from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, served
+from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, served_as
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(slope.depths[-1] for slope in measured_slopes())
@@ -216,9 +216,8 @@ def carried(options: argparse.Namespace) -> str:
         if depth is None:
             raise ValueError(f"--transfer {options.transfer:g} is given without {name}, a depth; it needs both")
         require_count(name, depth, why="a depth")
-    nets = served(options.width, options.outputs)
-    require_choice("--family", options.family, nets)
-    net = nets[options.family] if options.stem is None else _on_stem(nets[options.family], options)
+    net = served_as(options.family, options.width, options.outputs)
+    net = net if options.stem is None else _on_stem(net, options)
     rule = "auto" if options.rule is None else options.rule
     return text(options.transfer, net, start, options.to, options.family, rule)
 
@@ -262,7 +261,7 @@ def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transf
         titles["power_law"] += f" L^({fraction(law)})"
     rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in transfer.rates.items()]
     if isnan(law):
-        why = "an exponential of the depth" if powers else "no power of common depths"
+        why = "an exponential of the depth, or of a power of it" if powers else "no power of common depths"
         rows.append(["power_law", f"none holds: eta* is {why}", "-"])
     printed = {paper: exponent for paper, exponent in printed_exponents(net).items() if exponent != law}
     for paper, exponent in printed.items():

@@ -104,11 +104,6 @@ def drawn_slope(at: xr.Dataset, name: str = LABEL_SCALE) -> PowerLaw:
     return Series.of(at, name).law("depth")
 
 
-def local_slopes(at: xr.Dataset) -> list[PowerLaw]:
-    """Slopes of the label term's drawn scale from every depth to the next."""
-    return [drawn_slope(at.isel(depth=slice(place, place + 2))) for place in range(at.sizes["depth"] - 1)]
-
-
 def has_mean_field(dataset: xr.Dataset) -> bool:
     """Whether the mean field is beside the draws: not of inputs that are given."""
     return bool(dataset[f"log_{LABEL_SCALE}_mean_field"].notnull().all())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import PAPERS_EXPONENT, Finding
+from meanfield.verification import PAPERS_EXPONENT, Finding, Series
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Grid, Table, drawn, number, predicted, signed, slope
 from sims.transformer_depth.claims import (
@@ -21,7 +21,6 @@ from sims.transformer_depth.claims import (
     has_mean_field,
     judge_post_limit,
     judge_pre_limit,
-    local_slopes,
     net_of,
     pre_norm_slope,
     predicted_slope,
@@ -67,7 +66,8 @@ def _scale_tables(dataset: xr.Dataset) -> list[Grid]:
 
 def _scale_column(attention: str, net: xr.Dataset) -> Column:
     """Of one net: drawn, mean field, standard errors apart, and the slope from the depth above to this one."""
-    local = [MISSING, *(slope(law.exponent, law.stderr) for law in local_slopes(net))]
+    between = Series.of(net, LABEL_SCALE).local_slopes("depth")
+    local = [MISSING, *map(slope, between.slope, between.stderr)]
     slopes = dict(zip(net["depth"].values, local, strict=True))
 
     def cells(at: xr.Dataset) -> list[str]:

@@ -9,7 +9,7 @@ import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
-from meanfield.verification.series import local_slopes
+from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict
 from sims.learning_rate_scale import claims, report
 from sims.learning_rate_scale.families import depth_grid, served
@@ -68,7 +68,7 @@ def test_scales_are_the_closed_law(finished):
 def test_figure_shows_the_slopes(finished):
     *_, axes = figure.draw(finished).axes
     scale = finished.label_learning_rate_scale.sel(family="mlp").values
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), local_slopes(finished.depth.values, scale))
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), spline_slopes(finished.depth.values, scale))
 
 
 def test_figure_shows_every_scale_with_its_fit(finished):
@@ -205,6 +205,16 @@ def test_a_stem_stops_the_rise_of_a_carried_rate(capsys):
         assert f"stem 1, input_width {channels}" in printed
 
 
+def test_transfer_at_any_exponent_of_the_branches(capsys):
+    """A number for SCALING; 1 is the net that has a name."""
+    arguments = ["--transfer", "0.1", "--from", "4", "--to", "16", "--family"]
+    for family, rate, law in (("residual 0.75 k=2", "0.2768", "L^(+1/2)"), ("residual 1 k=1", "0.5229", "L^(+1)")):
+        assert simulation.main([*arguments, family]) == 0
+        printed = capsys.readouterr().out
+        assert f"Answer:   {rate}, by rule 'finite_depth'" in printed
+        assert law in printed
+
+
 @pytest.mark.parametrize("family", ["mlp", "cnn", "cnn 1d"])
 def test_transfer(capsys, family):
     arguments = ["--transfer", "0.003", "--from", "12", "--to", "48", "--family", family]
@@ -241,6 +251,9 @@ def test_transfer_to_depths_of_the_order_of_the_width(capsys):
         (["--transfer", "1e-320", "--from", "12", "--to", "48"], "outside what a float holds"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "rnn"], "'mlp', 'mlp linear'"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual init k=4"], "'residual init k=3'"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual 1e99 k=2"], "within +-"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual nan k=2"], "a finite number alpha"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual 0.3 k=4"], "branch is 'k=4'"),
         (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),
         (["--transfer", "0.1", "--from", "0", "--to", "2"], "--from is 0"),
         (["--from", "3"], "give one with --transfer"),
