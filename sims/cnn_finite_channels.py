@@ -403,6 +403,7 @@ def judge_slopes(dataset: xr.Dataset) -> Contest:
 
 
 @OF_STENCILS.decide(
+    brief="The exponent of eta* does not depend on stencil, grid or dimension",
     claim="The exponent does not depend on stencil, grid or dimension",
     rival="slopes for 3, 4, 5 taps as far apart as those that the paper fitted, -1.74, -1.44, -1.46 (appendix E.3)",
     source="proposition 3.3",
@@ -422,6 +423,7 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
 
 
 @OF_STENCILS.decide(
+    brief="Prefactors of eta* are the mean field's: as 1/taps, and larger on more sites",
     claim="Prefactors are the mean field's: as 1/taps, and more sites more",
     rival="eta* of the label term has one prefactor, whatever the kernel and the grid",
     measured="log ratios to the first stencil's, granted half the Gram terms of both",

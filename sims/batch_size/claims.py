@@ -107,7 +107,7 @@ def judge_sampling(dataset: xr.Dataset) -> Contest:
     claim="Label term is the mean field's quadratic form in the labels' covariance, for all cases and batch sizes",
     rival="one label for all samples of a batch",
     measured="drawn label terms of batches of two or more",
-    brief="Label term is the mean field's form in the labels' covariance, in all cases",
+    brief="Label term is what the mean field says, for all cases and batch sizes",
 )
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
     several = dataset.isel(batch=dataset["batch"].values > 1)

@@ -185,6 +185,7 @@ def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> R
 
 
 @JUDGES.decide(
+    brief="Zero padding on {grid} sites: label terms decay as lambda^l, ln lambda = {law:.4f}",
     claim="On {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}",
     rival="no decay: a constant factor",
     measured="the slope in l of ln(B_l zero / circular)",
@@ -217,6 +218,7 @@ def judge_turning(dataset: xr.Dataset) -> Ruling:
 
 
 @JUDGES.decide(
+    brief="{family}: padding halves the overlap energy at a depth of order (N + 1)^2",
     claim="{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7)",
     rival="N + 1",
     measured="the power of N + 1 that this depth goes as, computed on the two longest lines of N sites",
@@ -229,6 +231,7 @@ def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
 
 
 @JUDGES.decide(
+    brief="Sums over k taps miss at most k x boundary x sup|f|, and nothing on a torus",
     claim="Sums over stencils miss at most k bdry sup|f|, and nothing on a torus",
     rival="bdry sup|f|, without the factor k",
     source="lemma 3",

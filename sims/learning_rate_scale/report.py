@@ -153,7 +153,7 @@ def _brief_table(dataset: xr.Dataset) -> Grid:
     lines.append(
         ["tuned rates (Zhang et al. 2026)", *(trained.get(depths, MISSING) for depths in swept), MISSING, MISSING]
     )
-    header = ["net", *(f"L = {span(depths)}" for depths in swept), f"L = {_deepest(dataset)}", "limit"]
+    header = ["net", *(f"L = {span(depths)}" for depths in swept), f"local, L = {_deepest(dataset)}", "limit"]
     title = "Slope of the label term's eta*(L), fitted to the mean field; last row: of tuned rates, as printed"
     return table(header, lines, title)
 

@@ -10,7 +10,7 @@ from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
 from sims.claims import report as _claims_report
 from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, judged
-from sims.common.report import BRIEF, SAYS, SOURCES, STATISTICS, UNMADE, Document, answer, used_words
+from sims.common.report import BRIEF, SAYS, SOURCES, STATISTICS, UNMADE, Document, answer, in_a_line, used_words
 from sims.common.tables import LINE, table
 from sims.hyperparameters.__main__ import COMMAND as hyperparameters
 
@@ -89,6 +89,30 @@ def test_a_report_fits_a_screen(shown):
         assert max(map(len, lines)) <= LINE, name
         assert lines[0].startswith("Question: "), name
         assert "--full" in text, name
+
+
+# Studies whose verdicts are told in a line each; the others cut some.
+UNCUT = (
+    "activation_drift",
+    "batch_size",
+    "cnn_finite_channels",
+    "cnn_padding",
+    "cross_entropy",
+    "learning_rate_scale",
+    "learning_rate_search",
+    "learning_rate_transfer",
+    "mlp_depth",
+    "overlap_recursion",
+    "reported_losses",
+    "residual_depth",
+    "residual_overlap",
+)
+
+
+@pytest.mark.parametrize("name", UNCUT)
+def test_no_verdict_is_cut(smoke_run, name):
+    findings = sims.simulation(name).document(smoke_run(name)).findings
+    assert [line for line in map(in_a_line, findings) if line.endswith("...") or "... (" in line] == []
 
 
 def test_a_report_of_many_verdicts_and_rows_keeps_to_its_lines():
