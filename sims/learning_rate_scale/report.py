@@ -75,7 +75,7 @@ LOOP_NOTE = (
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     deepest = f"local slope {slopes_of(dataset, 'mlp')[-1]:.3f}"
     if COMMON_SWEEP not in swept_depths(dataset):
-        return f"Too shallow for those depths: {deepest} at L = {_deepest(dataset)}."
+        return f"Too shallow for those depths: {deepest} at L = {_deepest(dataset)} (ReLU MLPs, mean field)."
     fitted = fitted_law(dataset, "mlp", COMMON_SWEEP).exponent
     at = f"the mean field's slope is {fitted:.3f} over depths {span(COMMON_SWEEP)}, its {deepest} at"
     return answer([judge_power_law_in_use(dataset)], f"{at} L = {_deepest(dataset)} (ReLU MLPs)")
@@ -150,9 +150,9 @@ def _brief_table(dataset: xr.Dataset) -> Grid:
         slopes = [fitted_law(dataset, name, depths).exponent for depths in swept] + [slopes_of(dataset, name)[-1]]
         lines.append([name, *map(_slope, slopes), fraction(law_of(dataset, name))])
     trained = {slope.depths: measured(slope.slope, slope.stderr) for slope in judged_slopes()}
-    lines.append(
-        ["tuned rates (Zhang et al. 2026)", *(trained.get(depths, MISSING) for depths in swept), MISSING, MISSING]
-    )
+    if swept:
+        row = (trained.get(depths, MISSING) for depths in swept)
+        lines.append(["tuned rates (Zhang et al. 2026)", *row, MISSING, MISSING])
     header = ["net", *(f"L = {span(depths)}" for depths in swept), f"local, L = {_deepest(dataset)}", "limit"]
     title = "Slope of the label term's eta*(L), fitted to the mean field; last row: of tuned rates, as printed"
     return table(header, lines, title)
