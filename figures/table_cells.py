@@ -37,7 +37,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.barh(places, 2 * NEAREST, left=printed - NEAREST, **BAR)
         axes.plot(printed, places, "|", color=LAW, ms=9, mew=2, label="printed")
         axes.errorbar(needed, places, xerr=2 * stderr, **POINT)
-        axes.set_yticks(places, [str(cell).replace("_", " ") for cell in cells["cell"].values], fontsize=6)
+        axes.set_yticks(places, cells["cell"].values, fontsize=6)
         axes.set_ylim(0.5 - most, 0.5)
         axes.tick_params(axis="x", top=True, labeltop=True)
         axes.set_title(f"cells that scale with the {direction}", fontsize=9)

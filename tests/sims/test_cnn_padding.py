@@ -78,7 +78,7 @@ def test_a_bound_for_fewer_taps_is_refuted(finished):
 
 
 def test_figure_shows_the_numbers(finished):
-    profile, drawn, far = figure.draw(finished).axes
+    _, profile, drawn, far = figure.draw(finished).axes
     zero, circular = (finished["label_term_by_site_mean_field"].sel(padding=name)[0] for name in ("zero", "circular"))
     np.testing.assert_allclose(profile.lines[0].get_ydata(), zero / circular.mean())
     theory = finished["label_term_mean_field"].sel(grid="4")

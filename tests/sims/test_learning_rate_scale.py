@@ -76,8 +76,9 @@ def test_figure_shows_every_scale_with_its_fit(finished):
     *panels, _ = figure.draw(finished).axes
     labels = {label.split(":")[0]: label for axes in panels for label in axes.get_legend_handles_labels()[1]}
     names = [*finished.family.values, *finished.loop.values]
+    del labels["power law, fitted over 3 .. 30"]
     assert len(labels) == len(names) - 1  # "cnn 1d" stands in two panels
-    assert labels["init k=1"].endswith("slope -1.10")
+    assert labels["variance 1/K, k=1"].endswith("slope -1.10")
     fit, line = panels[1].lines[:2]
     scale = finished.label_learning_rate_scale.sel(family="residual init k=1").values
     np.testing.assert_allclose(line.get_ydata(), scale / scale[0])
