@@ -45,7 +45,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
     draws = f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
     growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
-    ratio.set_title("b  drawn over exact", fontsize=8, loc="left")
+    scale, error = (float(dataset[f"learning_rate_scale{end}"]) for end in ("", "_stderr"))
+    exact = float(dataset["learning_rate_scale_exact"])
+    words = f"b  drawn over exact; eta*: {scale / exact:.3f} $\\pm$ {error / exact:.3f}"
+    ratio.set_title(words, fontsize=8, loc="left")
     nets.set_title("c  single nets: update energy S over its exact mean", fontsize=8, loc="left")
     shape.set_title("d  logarithm of one net's update energy S", fontsize=8, loc="left")
     excess.set_title("e  finite width: exact overlap energy F", fontsize=8, loc="left")

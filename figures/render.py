@@ -64,9 +64,9 @@ def _file(figure: Figure, kind: str) -> bytes:
 
 
 def _with_own_names(svg: bytes) -> bytes:
-    """Names of its parts that no other picture has, so that several stand in one page: those of others begin alike."""
+    """Names of its parts that no other picture has, and a style for them alone, so that several stand in one page."""
     own = f"m{hashlib.sha256(svg).hexdigest()[:10]}-".encode()
-    return NAMES.sub(rb"\g<1>" + own, svg)
+    return NAMES.sub(rb"\g<1>" + own, svg).replace(b">*{", b">#" + own + b"figure_1 *{", 1)
 
 
 def _add_caption(figure: Figure, words: str) -> None:

@@ -21,7 +21,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         sizes = dataset[direction].values
         initial = dataset[f"weight_product_by_{direction}"].mean("draw").transpose("weight_product_name", ...)
         for name, values, color in zip(dataset["weight_product_name"].values, initial.values, FURTHER, strict=False):
-            row[0].plot(sizes, values / values[0], "o-", color=color, label=_symbols(str(name)))
+            row[0].plot(sizes, values / values[0], "X-", color=color, label=_symbols(str(name)))
         products = dataset[f"update_product_by_{direction}"].mean("draw")
         for axes, name in zip(row[1:], names, strict=True):
             at = products.sel(update_product_name=name).transpose("optimizer", direction)

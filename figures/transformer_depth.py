@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 
 from figures._command import command
 from figures.style import (
-    GREY,
     LAW,
     MEAN_FIELD,
     MEASURED,
     NORMS,
     SCALINGS,
+    SKY,
     alike,
     by_size,
     key,
@@ -27,7 +27,7 @@ from meanfield.verification import PAPERS_EXPONENT, Series
 
 LABEL_SCALE = "label_learning_rate_scale"
 FACTORS = {"none": "no factor", "multiplier_sqrt": "factor $L^{-1/2}$", "multiplier_linear": "factor 1/L"}
-DIRECTIONS = {"shared": MEASURED, "difference": GREY}
+DIRECTIONS = {"shared": MEASURED, "difference": SKY}
 WORDS = {"shared": "the same at all tokens", "difference": "sum to zero over tokens"}
 # Points and lines by the scale of attention; only one of both is named in the legends.
 NAMED = "inverse_sqrt"

@@ -44,10 +44,10 @@ from meanfield.verification import (
 )
 from sims.common.command import Option, Preset, counted, ladder
 from sims.common.datasets import Axes, Variable, attributes, over, seeded_run, taken
-from sims.common.report import Report, answer
+from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, drawn, fitted, measured, number, signed
+from sims.common.tables import Column, Grid, Table, drawn, fitted, measured, number, signed
 
 NAME = "activation_drift"
 
@@ -264,6 +264,7 @@ def judge_constant_gain(dataset: xr.Dataset) -> Contest:
     source="appendix F",
     rival="at infinite width too their energy drifts, to {limit:.3f} at layer {layer} and on to 0",
     measured="the mean square of drawn pre-activations at that layer, which is 1 at the first",
+    brief="Under 1/(q fan_in) GELU's pre-activations are stationary, but for small drifts",
 )
 def judge_stationary(dataset: xr.Dataset) -> Contest:
     case, layer, name = "gelu, fan_in", int(dataset["layer"][-1]), ENERGIES[0]
@@ -319,6 +320,7 @@ def judge_scales(dataset: xr.Dataset) -> Contest:
     source="appendix F",
     rival="it makes it shallower, as what attenuates gradients raises eta*",
     measured="the sign of the difference of slopes",
+    brief="A gain below 1 can steepen GELU's slope: it does under He's variance",
 )
 def judge_attenuation(dataset: xr.Dataset) -> Contest:
     difference, stderr, slack, words = _steeper_by(dataset, "gelu, he")
@@ -331,6 +333,7 @@ def judge_attenuation(dataset: xr.Dataset) -> Contest:
     source="table 3",
     rival="by {expected:+.3f}, the mean field's",
     measured="slopes in L of drawn eta* of the label term, extrapolated in the width, GELU's less ReLU's",
+    brief="GELU, sigma_W^2 = {variance:.4f} ({rule}), is slightly steeper than ReLU, by {printed:+.3f}",
     cases=[{"rule": "fan_in"}, {"rule": "energy"}],
 )
 def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Contest:
@@ -349,6 +352,7 @@ def judge_slightly_steeper(dataset: xr.Dataset, rule: str) -> Contest:
     source="appendix F",
     rival="the rate of the gain at the variance that is drifted to",
     measured="the mean field's last step of ln eta* over the rival's rate",
+    brief="GELU's eta* is L^(-3/2) times a slow factor: no rate d ln eta*/dL (mean field)",
 )
 def judge_asymptote(dataset: xr.Dataset) -> Ruling:
     cases = [str(case) for case in dataset["case"].values if str(case).startswith("gelu")]
@@ -442,8 +446,9 @@ SWEEP = f"{COMMON_SWEEP[0]} .. {COMMON_SWEEP[-1]}"
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     (relu, _), (gelu, _) = (drawn_slope(dataset, case) for case in (RELU, "gelu, he"))
-    numbers = f"slopes {relu.exponent:.3f} +- {relu.stderr:.3f} (ReLU), {gelu.exponent:.3f} +- {gelu.stderr:.3f} (GELU)"
-    return answer([judge_scales(dataset)], numbers)
+    of_gelu = f"{gelu.exponent:.3f} +- {gelu.stderr:.3f} (GELU, He's variance)"
+    slopes = f"drawn slopes of the label term's eta* over depths {span(dataset['depth'])} are"
+    return answer([judge_scales(dataset)], f"{slopes} {relu.exponent:.3f} +- {relu.stderr:.3f} (ReLU), {of_gelu}")
 
 
 def _widths(dataset: xr.Dataset) -> str:
@@ -497,6 +502,25 @@ def _scale_columns(dataset: xr.Dataset) -> list[Column]:
     return [at_depth(*drawn_depth) for drawn_depth in enumerate(dataset["depth"].values)]
 
 
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """Slopes by case, beside the mean field's, over the same depths and over those of the papers."""
+    depths = dataset["depth"].values
+
+    def slopes(at: xr.Dataset) -> list[str]:
+        case = str(at["case"].values)
+        law, theory = drawn_slope(dataset, case)[0], theory_slope(dataset, case, depths)
+        off = signed((law.exponent - theory) / law.stderr)
+        return [fitted(law), f"{theory:.3f}", off, f"{theory_slope(dataset, case, COMMON_SWEEP):.3f}"]
+
+    columns = [
+        Column("sigma_W^2", lambda at: f"{float(at['weight_variance']):.4f}"),
+        Column(["drawn slope", "mean field", "off (s.e.)", f"mean field, L = {SWEEP}"], slopes),
+    ]
+    widths = " and ".join(map(str, dataset["width"].values))
+    title = f"Slope in L of the label term's eta* over depths {span(depths)}, extrapolated from widths {widths}"
+    return Table("brief table", title, ["case"], "activation, rule", columns)(dataset)
+
+
 def _slope_title(dataset: xr.Dataset) -> str:
     depths = dataset["depth"].values
     return f"Slopes of eta* in L over {depths[0]} .. {depths[-1]}; by the mean field over {SWEEP}, for a CNN too"
@@ -535,7 +559,12 @@ STUDY = Study(
     report=Report(
         question="Does eta* of smooth activations follow a mean field of their own, and not ReLU's law?",
         answer=_answer,
-        heading="MLP, one input, outputs {outputs}; {draws} draws for each net, seed {seed}; learning rate 1",
+        heading="MLP of one input and {outputs} outputs, weights of variance sigma_W^2/fan_in; {draws} draws, "
+        f"seed {{seed}}\n{ETA}",
+        brief=_brief_table,
+        steps=[
+            ("--preset paper", "depths to 18, width 32,768, 1,024 draws: small errors, in 20 minutes"),
+        ],
         parts=[
             _widths,
             Table("drift table", _drift_title, ["case"], "case", _drift_columns),

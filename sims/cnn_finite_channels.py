@@ -54,7 +54,7 @@ from sims.common.pairs import (
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, against, drawn, fitted, label, number, signed
+from sims.common.tables import Column, Grid, Table, against, drawn, fitted, label, number, signed
 
 NAME = "cnn_finite_channels"
 CORRECTION = "finite_channel_correction"
@@ -286,6 +286,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     rival="they grow as L",
     source="section 3.3, eq. 27",
     measured="means over channels, least against greatest L/C",
+    brief="At fixed C corrections do not grow with L: they are O(1/C) uniformly in depth",
 )
 def judge_uniform_in_depth(dataset: xr.Dataset) -> Contest:
     return _ends(dataset, "depth_over_channels", "channels").contest(0.0, 1.0, "L")
@@ -304,6 +305,7 @@ def judge_function_of_ratio(dataset: xr.Dataset) -> Contest:
     claim="Sites do not count as channels do: the correction is that of one site with C units, but for terms of 1/C",
     rival="that of C x sites units, the paper's effective width",
     measured="means over channels at each L/C",
+    brief="Sites do not count as channels: corrections are those of one site with C units",
 )
 def judge_one_site_law(dataset: xr.Dataset) -> Contest:
     means = dataset.mean("channels")
@@ -401,6 +403,7 @@ def judge_slopes(dataset: xr.Dataset) -> Contest:
 
 
 @OF_STENCILS.decide(
+    brief="The exponent of eta* does not depend on stencil, grid or dimension",
     claim="The exponent does not depend on stencil, grid or dimension",
     rival="slopes for 3, 4, 5 taps as far apart as those that the paper fitted, -1.74, -1.44, -1.46 (appendix E.3)",
     source="proposition 3.3",
@@ -420,6 +423,7 @@ def judge_one_exponent(dataset: xr.Dataset) -> Contest:
 
 
 @OF_STENCILS.decide(
+    brief="Prefactors of eta* are the mean field's: as 1/taps, and larger on more sites",
     claim="Prefactors are the mean field's: as 1/taps, and more sites more",
     rival="eta* of the label term has one prefactor, whatever the kernel and the grid",
     measured="log ratios to the first stencil's, granted half the Gram terms of both",
@@ -491,8 +495,9 @@ SLOPE_NOTE = (
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     mean = dataset[CORRECTION].mean("channels").isel(depth_over_channels=[0, -1])
     ends = zip(mean["depth_over_channels"].values, mean.values, strict=True)
-    grown = ", ".join(f"{value:.2g} at L/C = {share:g}" for share, value in ends)
-    return answer([judge_uniform_in_depth(dataset)], f"at fixed channels {grown}")
+    grown = " and ".join(f"{value:.2g} at L/C = {share:g}" for share, value in ends)
+    channels = f"the mean over nets of {' and '.join(map(str, dataset['channels'].values))} channels"
+    return answer([judge_uniform_in_depth(dataset)], f"{channels} of the drawn correction is {grown}")
 
 
 def _predictions(at: xr.Dataset) -> list[str]:
@@ -514,15 +519,25 @@ CORRECTIONS = Table(
 )
 
 
-def _correction_table(dataset: xr.Dataset) -> str:
-    return f"{CORRECTIONS(dataset)}\n{CORRECTION_NOTE}"
+BRIEF = Table(
+    "brief table",
+    "Correction B / mean field - 1 of layer L: drawn on {sites} sites with {taps} taps, and exactly of MLPs\n"
+    "of C units (a function of L/C) and of C x sites units (the papers' effective width)",
+    ["depth_over_channels", "channels"],
+    ["L/C", "channels C"],
+    [
+        Column("L", lambda at: label(float(at["correction_depth"]))),
+        Column(["drawn", "C units", "off (s.e.)", "C x sites units", "off (s.e.)"], _predictions),
+        Column("C x drawn", lambda at: drawn(at, CORRECTION, float(at["channels"]))),
+    ],
+)
 
 
-def _variance_table(dataset: xr.Dataset) -> str:
-    return f"{added_variance_table(dataset)}\n{VARIANCE_NOTE}"
+def _variance_table(dataset: xr.Dataset) -> list[str | Grid]:
+    return [added_variance_table(dataset), VARIANCE_NOTE]
 
 
-def _slope_table(dataset: xr.Dataset) -> str:
+def _slope_table(dataset: xr.Dataset) -> list[str | Grid]:
     depths, first = dataset["depth"].values, dataset.isel(stencil=0)
     columns = [
         [Column(f"eta* at L = {depth}", partial(_scale, depth)) for depth in depths],
@@ -541,7 +556,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
         f"finite width steepens slopes by {finite_width_slack(first):.3f} for one site"
     )
     table = Table("slope table", title, ["stencil"], "stencil", columns)
-    return f"{table(dataset)}\n{SLOPE_NOTE.format(depth=depths[0])}"
+    return [table(dataset), SLOPE_NOTE.format(depth=depths[0])]
 
 
 def _scale(depth: int, at: xr.Dataset) -> str:
@@ -558,8 +573,11 @@ REPORT = Report(
     question="Are corrections of finite channels C of order 1/C uniformly in depth, as the papers say?",
     answer=_answer,
     heading="ConvNet, relu, circular padding, convolutional readout; label term B of the last layer\n"
-    "{draws} draws a correction, {draws_slope} a slope, {draws_given} an added variance; seed {seed}",
-    parts=[_correction_table, _variance_table, _slope_table],
+    "{draws} draws of a correction, {draws_slope} of a slope ({slope_channels} channels), {draws_given} of an added "
+    "variance; seed {seed}",
+    parts=[CORRECTIONS, CORRECTION_NOTE, _variance_table, _slope_table],
+    brief=BRIEF,
+    steps=[("--preset paper", "to 256 channels and 16,384 draws, in 30 minutes")],
     findings=findings,
     heavy=[CORRECTION],
 )

@@ -46,7 +46,7 @@ from sims.common.datasets import (
     seeded_run,
     taken,
 )
-from sims.common.report import Report, answer
+from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Group, Table, fitted, measured, number
@@ -169,6 +169,7 @@ def scale_ratio(dataset: xr.Dataset, name: str = "update_energy") -> tuple[xr.Da
     claim="Label term is C - 1 = {ratio} times that under squared loss, for both nets, all heads and every depth",
     rival="(1 - 1/C)/C = {rival:.2g}, the ratio of |error|^2 without the 1/M of the squared loss",
     measured="logarithms of the ratio of drawn label terms",
+    brief="Label term is C - 1 = {ratio} times that under squared loss: all nets, heads, depths",
 )
 def judge_label_term(dataset: xr.Dataset) -> Contest:
     logs, stderr = (values.values.ravel() for values in scale_ratio(dataset, "label_term"))
@@ -197,6 +198,7 @@ def judge_prefactor(dataset: xr.Dataset) -> Contest:
     source="section G",
     rival="1/2 apart, as the exponents of labels (-3/2) and of outputs (-2) that drive a step",
     measured="the slope in L less that under squared loss, of all nets with the muP head",
+    brief="muP head: eta* falls with the same exponent in depth under both losses",
 )
 def judge_exponent(dataset: xr.Dataset) -> Contest:
     return _same_exponent(dataset.sel(head="mup"))
@@ -212,6 +214,7 @@ def _same_exponent(at: xr.Dataset) -> Contest:
     claim="eta* falls with the same exponent in depth where outputs are of order one (MLP, He head), too",
     rival="{steeper:.3f} less steeply: the squared loss's output term steepens its own, by the exact expectations",
     measured="the slope in L of drawn eta* less that under squared loss, of the MLP",
+    brief="He head (MLP): eta* falls with the same exponent in depth under both losses",
 )
 def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     at = dataset.sel(net=["MLP"], head="he")
@@ -230,6 +233,7 @@ def judge_exponent_with_outputs(dataset: xr.Dataset) -> Contest:
     source="sections 3.1, G",
     rival="1/2 apart, as the exponents of labels and of outputs",
     measured="the slope in L of drawn eta* less that under squared loss, of the ConvNet",
+    brief="fan_in head (ConvNet): eta* falls with the same exponent under both losses",
 )
 def judge_exponent_of_paper_head(dataset: xr.Dataset) -> Contest:
     return _same_exponent(dataset.sel(net=["ConvNet"], head="fan_in"))
@@ -241,6 +245,7 @@ def judge_exponent_of_paper_head(dataset: xr.Dataset) -> Contest:
     source="sections 3.1, G",
     rival="as the mean field of these logits says, {rival:.4g} at the first depth",
     measured="|p - y|^2 of drawn ConvNets at every depth",
+    brief="fan_in head (ConvNet): |p - y|^2 = 1 - 1/C = {uniform:.3g}, logits near zero",
 )
 def judge_error_of_paper_head(dataset: xr.Dataset) -> Contest:
     at = dataset.sel(net="ConvNet", loss=ENTROPIC, head="fan_in")
@@ -288,6 +293,7 @@ def judge_error(dataset: xr.Dataset, head: str) -> Contest:
     "but for corrections in L/n",
     rival="that under squared loss",
     measured="the logarithm of output over label term, of drawn MLPs with the He head at every depth",
+    brief="He head (MLP): output over label term is the mean field's, but for terms in L/n",
 )
 def judge_output_term(dataset: xr.Dataset) -> Contest:
     at, squared = (dataset.sel(net="MLP", head="he", loss=loss) for loss in (ENTROPIC, SQUARED))
@@ -361,7 +367,34 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     laws = [depth_slope(dataset, "MLP", "he", loss) for loss in (ENTROPIC, SQUARED)]
     entropic, squared = (f"{law.exponent:.3f} +- {law.stderr:.3f}" for law in laws)
     judged = [judge_exponent(dataset), judge_exponent_with_outputs(dataset)]
-    return answer(judged, f"slopes {entropic} against {squared} (MLP, He)")
+    depths, width = dataset["depth"].values, dataset.attrs["width"]
+    where = f"MLP of width {width}, He head, depths {depths[0]} .. {depths[-1]}"
+    return answer(judged, f"drawn slopes {entropic} against {squared} under squared loss ({where})")
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """The exponents under both losses, and the ratios at the largest depth."""
+
+    def at_depth(name: str, power: float, at: xr.Dataset) -> str:
+        log, error = (float(part[-1]) for part in scale_ratio(at, name))
+        return measured(float(np.exp(power * log)), float(abs(power) * error * np.exp(power * log)))
+
+    def slope(loss: str, at: xr.Dataset) -> str:
+        return fitted(scale_law(at.sel(loss=loss), "depth", "update_energy"))
+
+    depths, ratio = dataset["depth"].values, dataset.attrs["classes"] - 1
+    last = depths[-1]
+    columns = [
+        Column("slope, cross-entropy", partial(slope, ENTROPIC)),
+        Column("slope, squared loss", partial(slope, SQUARED)),
+        Column(f"eta* ratio, L = {last}", partial(at_depth, "update_energy", -0.5)),
+        Column(f"label term ratio, L = {last}", partial(at_depth, "label_term", 1.0)),
+    ]
+    title = (
+        f"Slope of eta* in depth over {depths[0]} .. {last}, and ratios cross-entropy over squared loss (theory: label "
+        f"term {ratio}; eta* {ratio**-0.5:.3f} with the muP head)"
+    )
+    return Table("brief table", title, NETS, NETS, columns)(dataset)
 
 
 def _terms(dataset: xr.Dataset) -> Grid:
@@ -427,7 +460,13 @@ STUDY = Study(
         answer=_answer,
         heading="MLP width {width}; ConvNet channels {channels}, ring of 8 sites, pooled; relu, "
         "{classes} classes, one sample\n"
-        "{draws} draws each, seed {seed}; means over layers, learning rate 1",
+        "heads of variance 2/n (he), 1/n (fan_in), 1/n^2 (mup); {draws} draws each, seed {seed}\n"
+        f"{ETA}",
+        brief=_brief_table,
+        steps=[
+            ("--classes 100", "a hundred classes, where the label term should be 99 times as large"),
+            ("--preset paper", "depths to 32, width 1024 and 2,048 draws, in 4 minutes"),
+        ],
         parts=[
             _terms,
             Table("ratios", _ratio_title, NETS, NETS, _ratio_columns),

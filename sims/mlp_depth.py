@@ -36,6 +36,7 @@ from meanfield.verification import (
     Judges,
     Ruling,
     Verdict,
+    announced,
     computed,
     contest,
     draws_needed,
@@ -50,10 +51,22 @@ from meanfield.verification import (
 )
 from sims.common.command import Option, Preset, chosen_arrays
 from sims.common.datasets import Axes, Variable, attributes, over, predictions, seeded_run
-from sims.common.report import Report, answer, folded
+from sims.common.report import ETA, Report, answer, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, against, drawn, from_log, heavy_tail_notes, number, predicted, value
+from sims.common.tables import (
+    Column,
+    Grid,
+    Table,
+    against,
+    drawn,
+    from_log,
+    heavy_tail_notes,
+    number,
+    predicted,
+    table,
+    value,
+)
 
 NAME = "mlp_depth"
 
@@ -222,6 +235,7 @@ OF_DRAWS = Judges(findings=2)
     claim="{title} is the exact finite-width expectation",
     rival="infinite width{few}",
     measured="means over draws, at the layers that the draws suffice for",
+    brief="Drawn {title} is its exact expectation at this width, layer by layer",
 )
 def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     """The rival is the mean field of the overlap energy or of the label term.
@@ -235,9 +249,9 @@ def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     planned = is_planned(dataset, name)
     kept, left_out = dataset.sel(layer=planned), dataset["layer"].values[~planned.values]
     if kept.sizes["layer"] == 0:
-        least = needing(draws_needed(exact_spread(dataset, name)).min(), dataset.attrs["draws"])
-        evidence = f"draws for {PRECISION:.0%} of the mean at no layer{least}"
-        return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no layer is judged")
+        least = float(draws_needed(exact_spread(dataset, name)).min())
+        evidence = f"draws for {PRECISION:.0%} of the mean at no layer{needing(least, dataset.attrs['draws'])}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no layer is judged", needed=announced(least))
     note = f"; layers {layer_ranges(left_out)} left out, not converged" if len(left_out) else ""
     limit = "overlap_energy" if name == "overlap_energy" else "label_term"
     mean, stderr, exact, wide = (
@@ -245,8 +259,9 @@ def judge_exact(dataset: xr.Dataset, name: str) -> Contest | Ruling:
     )
     made = contest(mean, stderr, claimed=exact, rival=wide, allowance=ROUNDING * mean, note=note)
     if not is_converged(kept, name).all():
-        evidence = f"{_missed(made)}; its mean has not converged{_lacking(kept, name)}{note}"
-        return Ruling(Verdict.INCONCLUSIVE, evidence, words, UNCONVERGED)
+        lacking = _lacking(kept, name)
+        evidence = f"{_missed(made)}; its mean has not converged{needing(lacking, kept.attrs['draws'])}{note}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, words, UNCONVERGED, needed=announced(lacking))
     return replace(made.carried_by(kept, name), words=words)
 
 
@@ -254,12 +269,12 @@ def _missed(made: Contest) -> str:
     return f"worst {made.claim.worst:.1f} s.e., rival {made.rival.worst:.1f} s.e."
 
 
-def _lacking(measured: xr.Dataset, name: str) -> str:
-    """The draws after which NAME would be converged at all of these layers, in words."""
+def _lacking(measured: xr.Dataset, name: str) -> float:
+    """The draws after which NAME would be converged at all of these layers."""
     made = float(measured.attrs["draws"])
     by_error = draws_needed(np.sqrt(made) * measured[f"{name}_stderr"] / measured[name]).max()
     by_share = draws_to_converge(largest_share(measured, name), made)
-    return needing(max(by_error, by_share), made)
+    return max(float(by_error), by_share)
 
 
 @JUDGES.decide(
@@ -267,6 +282,7 @@ def _lacking(measured: xr.Dataset, name: str) -> str:
     rival="a function of l/n",
     source="section 3.3; Zhang et al. 2025, theorem 2",
     measured="the exact correction's power of n at fixed l/n",
+    brief="Finite width corrects F by O(1/n), uniformly in depth (exact, n = 4096 and 16384)",
 )
 def judge_uniform_correction(dataset: xr.Dataset) -> Ruling:
     widest = dataset.isel(width=[-2, -1])
@@ -293,6 +309,7 @@ def _exponent_in_width(excess: xr.DataArray) -> Array:
     rival="A/B does not fall",
     source="eq. 21",
     measured="exact A/B of one output",
+    brief="Output term A over label term B falls as 1/L (exact, width 10^6, one output)",
 )
 def judge_output_term_growth(dataset: xr.Dataset) -> Ruling:
     logs = dataset["log_output_over_label"].sel(head="he", outputs=1, share_depth=list(DEEP_AND_WIDE)).values
@@ -308,6 +325,7 @@ def judge_output_term_growth(dataset: xr.Dataset) -> Ruling:
     rival="eta* falls as L^-2, as the output term has it",
     source="eq. 21",
     measured="local slopes of the exact eta*",
+    brief="With 10^6 outputs A is negligible: eta* falls as L^(-3/2) (exact, width 10^6)",
 )
 def judge_negligible_output_term(dataset: xr.Dataset) -> Ruling:
     many = dataset.sel(head="he", outputs=dataset["outputs"].values.max())
@@ -321,13 +339,15 @@ def judge_negligible_output_term(dataset: xr.Dataset) -> Ruling:
     claim="Output over label term at the last layer is the exact ratio, for every head and number of outputs",
     rival="that of one output, whatever their number",
     measured="A/B of all nets that the draws suffice for, by the exact spread of B",
+    brief="Drawn A/B at the last layer is the exact ratio (width 256; all heads and outputs)",
 )
 def judge_drawn_share(dataset: xr.Dataset) -> Contest | Ruling:
     enough = (dataset["drawn_share_draws_needed"] <= dataset["drawn_share_draws"]).values
     if not enough.any():
         least = dataset.isel(dataset["drawn_share_draws_needed"].argmin(...))
-        more = needing(float(least["drawn_share_draws_needed"]), float(least["drawn_share_draws"]))
-        return Ruling(Verdict.INCONCLUSIVE, f"no net has draws enough{more}", power="none: no net is judged")
+        most = float(least["drawn_share_draws_needed"])
+        evidence = f"no net has draws enough{needing(most, float(least['drawn_share_draws']))}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, power="none: no net is judged", needed=announced(most))
     share, stderr, exact, converged, draws, effective = (
         dataset[f"drawn_share{end}"].values[enough]
         for end in ("", "_stderr", "_exact", "_converged", "_draws", "_effective_draws")
@@ -342,9 +362,9 @@ def judge_drawn_share(dataset: xr.Dataset) -> Contest | Ruling:
         # Effective draws as many as PRECISION asks for, and no draw that makes more than its share.
         by_error = draws * draws_needed(1.0) / effective
         needed = np.maximum(by_error, [draws_to_converge(*of) for of in zip(largest, draws, strict=True)])
-        more = needing(float(needed[converged == 0].max()), counts["draws"])
-        evidence = f"{_missed(made)}; {stray} nets have not converged{more}{left_out}"
-        return Ruling(Verdict.INCONCLUSIVE, evidence, power=UNCONVERGED)
+        most = float(needed[converged == 0].max())
+        evidence = f"{_missed(made)}; {stray} nets have not converged{needing(most, counts['draws'])}{left_out}"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, power=UNCONVERGED, needed=announced(most))
     return made
 
 
@@ -382,7 +402,8 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     """What the terms that are held against the exact expectation say, which come first."""
     state = "" if all(is_converged(dataset, name).all() for name in TITLES) else f" ({NOT_CONVERGED})"
     exact = number(value(dataset, "learning_rate_scale_exact"))
-    scales = f"eta* = {drawn(dataset, 'learning_rate_scale')}{state}, exact {exact}"
+    net = f"eta* of width {dataset.attrs['width']} and depth {dataset.sizes['layer']}"
+    scales = f"{net} is {drawn(dataset, 'learning_rate_scale')} drawn{state} and {exact} exactly"
     return answer(findings[: len(_judged(dataset))], scales)
 
 
@@ -399,6 +420,18 @@ def _layer_columns(dataset: xr.Dataset) -> list[Column | list[Column]]:
 
 
 LAYER_TABLE = Table("layer table", "By layer", ["layer"], "layer", _layer_columns)
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """What the answer rests on, at three layers."""
+    last = dataset.sizes["layer"]
+    lines = []
+    for name, layer in product(_judged(dataset), sorted({max(last // 4, 1), max(last // 2, 1), last})):
+        at = dataset.sel(layer=layer)
+        mean, exact, off = _against_exact(at, name)
+        lines.append([_terms(dataset)[name], str(layer), mean, exact, off, predicted(at, f"{name}_mean_field")])
+    title = f"Means over {dataset.attrs['draws']} draws of width {dataset.attrs['width']}; off: drawn minus exact"
+    return table([["energy", "layer"], "drawn", "exact", "off (s.e.)", "infinite width"], lines, title)
 
 
 def _notes(dataset: xr.Dataset) -> str:
@@ -432,12 +465,12 @@ SINGLE_NETS = Table(
 )
 
 
-def _single_net_table(dataset: xr.Dataset) -> str:
+def _single_net_table(dataset: xr.Dataset) -> list[str | Grid]:
     """How single nets lie about the exact mean: what the median net does where rare ones make the mean."""
     low, middle, high = map(number, dataset["learning_rate_scale_quantile"].values)
     note = f"eta* of single nets: {middle} in the median, between {low} and {high} in four of five; "
     note += f"{predicted(dataset, 'learning_rate_scale_exact')} by the exact mean of S."
-    return f"{SINGLE_NETS(dataset)}\n{note}"
+    return [SINGLE_NETS(dataset), note]
 
 
 def _energy_table(layers: str, place: str) -> Table:
@@ -533,9 +566,9 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=Report(
-        question="Are drawn energies of nets of finite width those of the exact expectation?",
+        question="Do drawn energies of nets of finite width agree with their exact expectation?",
         answer=_answer,
-        heading="{draws} draws, seed {seed}, {weights} weights",
+        heading=f"{{net}}; {{draws}} draws, seed {{seed}}, {{weights}} weights\n{ETA}",
         parts=[
             LAYER_TABLE,
             _notes,
@@ -547,6 +580,11 @@ STUDY = Study(
             DRAWN_SHARES,
         ],
         findings=findings,
+        brief=_brief_table,
+        steps=[
+            ("--head mup", "outputs that vanish with the width, so that the label term alone makes eta*"),
+            ("--preset square", "as many layers as units, where no number of draws finds the mean"),
+        ],
         words=WORDS,
     ),
 )

@@ -51,7 +51,7 @@ from sims.common.pairs import (
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, against, drawn, predicted
+from sims.common.tables import Column, Grid, Table, against, drawn, predicted
 
 NAME = "overlap_recursion"
 
@@ -138,6 +138,7 @@ JUDGES = Judges("Zhang et al. 2026", effective=effective_overlap_draws)
     claim="Mean overlap is conserved for directions of one layer, and steps to 1/(2 pi q n) for different layers",
     rival="mean overlap is conserved for every pair (Zhang et al. 2026, lemma 1, eq. 14)",
     measured="means of all pairs at all layers",
+    brief="Mean T stays for directions of one layer, and steps to 1/(2 pi q n) for others",
 )
 def judge_mean(dataset: xr.Dataset) -> Contest:
     return _exact_or_as_it_begins(dataset, "overlap")
@@ -171,6 +172,7 @@ judge_added_variance = added_variance_judge(JUDGES)
     "layers are added: its logarithm's rise slows down, if only as for 1 - 1/l",
     rival="it rises in proportion to the depth, as in the exact recursion, which no bound survives",
     source="lemma 5, eq. 26",
+    brief="E X^2, X one channel's share of T, stays below one bound C_0 at all depths",
     measured="ln E T_h^2, which rises as ln E X^2, over layers {layers}: the second rise less {share:.2g} times the "
     "first, which 1 - 1/l makes 0",
 )
@@ -232,8 +234,9 @@ TITLES = {"overlap": "mean T", "squared_overlap": "mean T^2", "overlap_variance"
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     own, pairs = of_rival(judge_mean)(dataset), dataset["pair"].values
-    exact = dataset["overlap_exact"].isel(pair=-1).dropna("layer").values
-    return answer([own], f"its exact mean for {pairs[-1]} is {exact[0]:.3g} at first, {exact[-1]:.3g} at last")
+    exact = dataset["overlap_exact"].isel(pair=-1).dropna("layer")
+    first, last = (f"{float(exact[end]):.3g} at layer {int(exact['layer'][end])}" for end in (0, -1))
+    return answer([own], f"the exact mean T of the pair {pairs[-1]} is {first} and {last}")
 
 
 LAYER_TABLE = Table(
@@ -244,6 +247,17 @@ LAYER_TABLE = Table(
     [Column([title, "exact", "s.e."], partial(against, name=name, level="exact")) for name, title in TITLES.items()],
     known="overlap",
 )
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """Means of the overlap and of its square, where all pairs have begun and at the top."""
+    names = list(TITLES.items())[:2]
+    columns = [
+        Column([title, "exact", "off (s.e.)"], partial(against, name=name, level="exact")) for name, title in names
+    ]
+    title = f"Means over {dataset.attrs['draws']} draws, and the exact expectation at this width"
+    made = Table("brief table", title, ["pair", "layer"], ["pair", "layer"], columns, known="overlap")
+    return made(dataset.sel(layer=sorted({int(dataset.attrs["fixed_layers"]), dataset.sizes["layer"]})))
 
 
 def _given_columns(dataset: xr.Dataset) -> list[Column]:
@@ -279,7 +293,13 @@ STUDY = Study(
     report=Report(
         question="Is the mean overlap T of two parameter directions the same in every layer, for every pair?",
         answer=_answer,
-        heading="{net}; {draws} draws, seed {seed}, {weights} weights",
+        heading="{net}; {draws} draws, seed {seed}, {weights} weights\n"
+        "T: how alike a layer moves along two parameter directions, each written LAYER,UNIT",
+        brief=_brief_table,
+        steps=[
+            ("--activation linear", "no gates: is it they that let mean overlaps step?"),
+            ("--pair 1,1:3,1", "directions that begin two layers apart"),
+        ],
         parts=[LAYER_TABLE, GIVEN_TABLE, added_variance_table],
         findings=JUDGES.findings,
         words=WORDS,

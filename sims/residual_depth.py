@@ -43,10 +43,10 @@ from meanfield.verification import (
 )
 from sims.common.command import Option, Preset, chosen_arrays, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over, seeded_run, taken
-from sims.common.report import Report, answer
+from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, drawn, exponents, fitted, heavy_tail_notes, number, signed
+from sims.common.tables import Column, Grid, Table, drawn, exponents, fitted, heavy_tail_notes, number, signed
 
 NAME = "residual_depth"
 
@@ -184,6 +184,7 @@ def _papers_net() -> xr.Dataset:
 # What is claimed, and what decides it.
 
 SCALED = ("init", "multiplier_sqrt", "multiplier_linear")
+IN_WORDS = {"init": "variance 1/K", "multiplier_sqrt": "multiplier K^(-1/2)", "multiplier_linear": "multiplier 1/K"}
 # Relative corrections in 1/n of ReLU nets over those of linear ones: the energy of a layer fluctuates by
 # E[s^4]/E[s^2]^2 - 1 = 5 against 2.
 RELU_OVER_LINEAR = 2.5
@@ -222,6 +223,7 @@ def _lacking(at: xr.Dataset) -> float:
     claim="Label term's eta*(K) falls as the exact expectation and the mean field say, for every net",
     rival="as K^(-3/2)",
     measured="slopes of linear nets by the exact expectation, of ReLU nets by the mean field",
+    brief="Slopes of the label term's eta* in K are those of theory, for all kinds of nets",
 )
 def judge_theory(dataset: xr.Dataset) -> Contest:
     nets = [
@@ -255,6 +257,7 @@ CASES: list[dict[str, Any]] = [
     claim="eta* ~ K^{claimed:g} for {net}",
     rival="K^{rival:g}",
     measured="the slope in K of ReLU nets; the rival follows from the kernel's growth",
+    brief="k = {block_depth}, {scaled}: eta* ~ K^{claimed:g}",
     cases=CASES,
 )
 def judge_exponent(dataset: xr.Dataset, scaling: str, block_depth: int, claimed: float, net: str) -> Contest:
@@ -264,7 +267,8 @@ def judge_exponent(dataset: xr.Dataset, scaling: str, block_depth: int, claimed:
     slack = _lacking(at) + finite_width_slack(dataset, at)
     far = f"{float(at[f'{LABEL_SCALE}_far_slope']):.3f} at {dataset.attrs['far']} blocks"
     words = f"slope {{laws}}, in theory {far}"
-    return slope_contest(law, claimed=claimed, rival=rival, allowance=slack, shown=words, words={"rival": rival})
+    named = {"rival": rival, "scaled": IN_WORDS[scaling]}
+    return slope_contest(law, claimed=claimed, rival=rival, allowance=slack, shown=words, words=named)
 
 
 judge_initialisation: JudgeOfRun = partial(judge_exponent, **CASES[0])
@@ -275,6 +279,7 @@ judge_multiplier: JudgeOfRun = partial(judge_exponent, **CASES[1])
     claim='Exponents under "init" scaling do not depend on the branch depth k (Zhang et al. 2026, sections 3.1, C.2)',
     rival="exponent k - 2",
     measured="slopes in K less that of branches of one layer",
+    brief="The exponent of eta* in K does not depend on k, under variance 1/K",
 )
 def judge_block_depth(dataset: xr.Dataset) -> Contest:
     depths = dataset["block_depth"].values
@@ -290,6 +295,7 @@ def judge_block_depth(dataset: xr.Dataset) -> Contest:
     claim="Plain layers and blocks count alike, eta* ~ (m + K)^(-3/2) (Zhang et al. 2026, sections 3.4, C.2)",
     rival="each has a slope of its own",
     measured="slopes of mixed backbones in m and in K, each by theory alone",
+    brief="m plain layers and K blocks count alike, eta* ~ (m + K)^(-3/2) (theory, k = 1)",
 )
 def judge_effective_depth(dataset: xr.Dataset) -> Ruling:
     layers, slope = dataset["backbone_layers"].values, dataset["backbone_slope"].sel(activation="relu").values
@@ -305,6 +311,7 @@ def judge_effective_depth(dataset: xr.Dataset) -> Ruling:
     claim="PathSum departs from eta* as blocks are added (Zhang et al. 2026, section 4.3)",
     rival="it follows eta*",
     measured="the rule over eta* from end to end, where a factor e is a departure",
+    brief="The rule PathSum departs from eta* as blocks are added (k = 1, variance 1/K)",
 )
 def judge_path_sum(dataset: xr.Dataset) -> Contest:
     at = dataset.sel(activation="relu", scaling="init", block_depth=1).isel(blocks=[0, -1])
@@ -385,8 +392,10 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     nets = [dataset.sel(activation="relu", scaling="init", block_depth=k) for k in dataset["block_depth"].values]
     laws = (drawn_slope(net) for net in nets)
     slopes = ", ".join(f"{law.exponent:.2f} +- {law.stderr:.2f}" for law in laws)
-    depths = ", ".join(map(str, dataset["block_depth"].values))
-    return answer([judge_initialisation(dataset)], f"slopes {slopes} for k = {depths}")
+    depths, blocks = ", ".join(map(str, dataset["block_depth"].values)), dataset["blocks"].values
+    where = f"drawn over K = {blocks[0]} .. {blocks[-1]} at width {dataset.attrs['width']}"
+    numbers = f"slopes {where} are {slopes} for branches of k = {depths} layers, and k = 1 is judged"
+    return answer([judge_initialisation(dataset)], numbers)
 
 
 def _scale_columns(scaling: str) -> list[Column]:
@@ -461,6 +470,25 @@ SLOPE_TABLE = Table(
     _slope_columns,
     key=lambda activation, k, scaling: f"{activation} k={k} {scaling}",
 )
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """Slopes of ReLU nets, drawn and predicted, and the powers that are claimed."""
+    blocks = dataset["blocks"].values
+    columns = [
+        Column("drawn slope", lambda at: fitted(drawn_slope(at))),
+        Column("mean field", lambda at: number(theory_slope(at))),
+        Column("off (s.e.)", _distance),
+        Column(f"mean field at K = {dataset.attrs['far']}", f"{LABEL_SCALE}_far_slope"),
+        Column("its limit", _law),
+    ]
+    title = f"Slope in K of the label term's eta*: ReLU, K = {blocks[0]} .. {blocks[-1]} blocks, branches of k layers"
+    made = Table(
+        "brief table", title, ["block_depth", "scaling"], ["k", "scaled by"], columns, shown={"scaling": IN_WORDS}
+    )
+    return made(dataset.sel(activation="relu", scaling=list(SCALED)))
+
+
 BACKBONE_TABLE = Table(
     "backbone table",
     'm plain layers below K blocks ("init", k = 1), label term in theory; printed: those of (m + K)^(-3/2) '
@@ -508,8 +536,13 @@ STUDY = Study(
     report=Report(
         question="Does eta* of residual nets initialised with variance 1/K fall as K^(-3/2) in the blocks K?",
         answer=_answer,
-        heading="ResidualMLP: width {width}, outputs {outputs}; {draws} draws for each net, seed {seed}; "
-        "learning rate 1",
+        heading="ResidualMLP: width {width}, outputs {outputs}, K blocks, no plain layers; {draws} draws for each "
+        f"net, seed {{seed}}\n{ETA}",
+        brief=_brief_table,
+        steps=[
+            ("--blocks 16 32 64 128", "deeper nets, whose slopes are nearer to their limits"),
+            ("--preset paper", "256 blocks of width 1024, 512 draws: small errors, in 20 minutes"),
+        ],
         parts=[SCALE_TABLE, SLOPE_TABLE, _notes, BACKBONE_TABLE, _printed_net],
         findings=JUDGES.findings,
         words=WORDS,

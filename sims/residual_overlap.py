@@ -212,6 +212,7 @@ def has_gates(dataset: xr.Dataset) -> bool:
     source="eq. 31",
     rival="{ungated}",
     measured="nets fixed up to a unit and redrawn above it, and all units of nets redrawn",
+    brief="Given all below a block, it takes mean T to T + (c/K) T~ (T~: T behind the gates)",
 )
 def judge_one_block(dataset: xr.Dataset) -> Contest:
     gates = has_gates(dataset)
@@ -228,6 +229,7 @@ def judge_one_block(dataset: xr.Dataset) -> Contest:
     source="eq. 35",
     rival="{ungated}",
     measured="means over draws of the overlap less r times its first value, of every pair at every depth unit",
+    brief="Mean T grows by r = (1 + c q/K)^blocks since it began{up_to}",
 )
 def judge_mean_law(dataset: xr.Dataset) -> Contest:
     """In paired differences. Exact without gates.
@@ -261,6 +263,7 @@ def _bound_kept(dataset: xr.Dataset, at_birth: xr.DataArray) -> str:
     claim="Directions of one unit in different blocks overlap like one with itself, up to O(1/n)",
     rival="they begin at 0, as in plain nets",
     measured="mean overlaps of every pair of directions of one unit in different blocks, at every depth unit",
+    brief="One unit's directions in two blocks overlap like one with itself, up to O(1/n)",
 )
 def judge_one_unit(dataset: xr.Dataset) -> Contest:
     pairs = dataset.isel(pair=np.flatnonzero(_across_blocks(dataset)))
@@ -274,6 +277,7 @@ def judge_one_unit(dataset: xr.Dataset) -> Contest:
     source="eq. 34: o(1)",
     rival="it does not vanish",
     measured="slopes in the width at the top unit, of every pair where it is resolved",
+    brief="epsilon = E T~ - q E T vanishes with the width n, as 1/n",
 )
 def judge_vanishing_deviation(dataset: xr.Dataset) -> Contest | Ruling:
     slopes = width_slopes(dataset)
@@ -321,6 +325,7 @@ def _times_to_resolve(dataset: xr.Dataset) -> float:
     rival="epsilon is 0, gates independent of tangents",
     measured="epsilon = E T~ - q E T, T~ the gated overlap, of pairs of directions of two units, wherever its law is "
     "not 0",
+    brief="epsilon of two units is what one meets of the other's gates (leading order)",
 )
 def judge_deviation_law(dataset: xr.Dataset) -> Contest:
     law = dataset["gate_deviation_law"].where(dataset["gate_deviation_law"] != 0)
@@ -360,7 +365,8 @@ WORDS = {
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     top = dataset.isel(layer=-1)
     grown, bound = (float(top[name].max()) for name in ("growth", "growth_bound"))
-    return answer([judge_mean_law(dataset)], f"to {grown:.3g} at the top, e^(c q) being {bound:.3g}")
+    grows = f"by that law T grows {grown:.3g} times up to the top, at most e^(c q) = {bound:.3g} times"
+    return answer([judge_mean_law(dataset)], f"{grows} (judged at width {dataset.attrs['width']})")
 
 
 def _given_cells(at: xr.Dataset) -> list[str]:
@@ -375,6 +381,18 @@ def _mean_cells(at: xr.Dataset) -> list[str]:
     bound = (law / at["growth"] * at["growth_bound"]).where(at["on_one_unit"] == 1)
     difference = signed(float(excess / stderr)) if stderr > 1e-12 * at["overlap_scale"] else signed(0.0)
     return [drawn(at, "overlap"), number(float(law)), difference, number(float(bound))]
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """The law of the mean at two depth units."""
+    last = dataset.sizes["layer"]
+    columns = [Column(["mean T", "T by the law", "off (s.e.)", "most, by e^(c q)"], _mean_cells), Column("r", "growth")]
+    title = (
+        f"Mean T over {dataset.attrs['draws']} draws, and the law: r = (1 + c q/K)^blocks times T where the later "
+        "direction begins"
+    )
+    made = Table("brief table", title, ["pair", "layer"], ["pair", "depth unit"], columns, known="overlap")
+    return made(dataset.sel(layer=sorted({last - last // 2, last})))
 
 
 GIVEN_TABLE = Table(
@@ -433,7 +451,13 @@ STUDY = Study(
     report=Report(
         question="Does the mean overlap T grow by (1 + c q/K) in every block, at most to e^(c q)?",
         answer=_answer,
-        heading="{net}; {draws} draws, seed {seed}, {weights} weights",
+        heading="{net}; {draws} draws, seed {seed}, {weights} weights\n"
+        "T: how alike the stream moves along two parameter directions, each written DEPTH UNIT,UNIT",
+        brief=_brief_table,
+        steps=[
+            ("--activation linear", "no gates, where the law of the mean is exact at any width"),
+            ("--preset paper", "24 blocks of width 128, and 262,144 draws, in 20 minutes"),
+        ],
         parts=[GIVEN_TABLE, UNIT_TABLE, _width_tables],
         findings=findings,
         words=WORDS,

@@ -227,12 +227,12 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
     Once T_u is yielded, unit u is not looked at again, and the caller may drop what it holds.
     """
     units = state.net.units[:last]
-    sources = {unit.skip for unit in units}
+    last_use = {unit.skip: number for number, unit in enumerate(units)}
     moved: list[Any] = [start]  # T_0, and those that a skip may still ask for
     for number, unit in enumerate(units):
         passage, (branch, shortcut, after) = state.passages[number], unit.places
         change = _tangent_along(branch, moved[-1], number, passage, moves)
-        if number not in sources:
+        if number not in last_use:
             moved[-1] = None
         source = None if unit.skip is None else _tangent_along(shortcut, moved[unit.skip], number, passage, moves)
         if change is not None:
@@ -243,6 +243,8 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
             change = source.copy()
         change = _tangent_along(after, change, number, passage, moves)
         moved.append(change)
+        if unit.skip is not None and last_use[unit.skip] == number:
+            moved[unit.skip] = None
         yield _unmoved(state, number + 1, state.net.value_channels[number + 1], columns) if change is None else change
 
 

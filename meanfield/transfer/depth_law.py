@@ -256,7 +256,7 @@ class LawQuestion:
 
     def _limit(self) -> dict[str, Any]:
         """What the exponent tends to where the size is the depth."""
-        exponent, why = nan, f"the limit is known over depth, and the size here is the {self.along}"
+        exponent, why = nan, "it is where the size is the depth, and nothing else changes with it"
         if self.along == "depth":
             exponent, why = self.quantity.limit(self.nets[-1], [int(size) for size in self.sizes])
         return {"limit_exponent": exponent, "limit_missing": why}

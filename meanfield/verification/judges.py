@@ -54,7 +54,7 @@ P = ParamSpec("P")
 class Ruling:
     """What a judge says: the verdict, its evidence, and what the sentences name in braces, beside its own arguments.
 
-    ``power``, ``power_of_rival``, ``evidence_of_rival``, ``verdict_of_rival``, ``needed``: as in `Finding`.
+    ``power``, ``power_of_rival``, ``evidence_of_rival``, ``verdict_of_rival``, ``needed``, ``made``: as in `Finding`.
     """
 
     verdict: Verdict
@@ -65,6 +65,7 @@ class Ruling:
     evidence_of_rival: str = ""
     verdict_of_rival: Verdict | None = None
     needed: float | None = None
+    made: float | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Contest:
             reasons, needed = distances.undecided(counts, carrying, draws, share, gaussian=self.gaussian)
         said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
-        return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged, needed)
+        return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged, needed, draws)
 
     def powers(self, bands: Bands, of_rival: Bands) -> tuple[Power | None, Power | None]:
         """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
@@ -255,6 +256,7 @@ class Judge(Generic[P]):
             ruling.verdict_of_rival,
             ruling.needed,
             brief,
+            ruling.made,
         )
 
 

@@ -125,8 +125,8 @@ class Finding:
     refuted. ``power_of_rival``, ``evidence_of_rival``: the same, and the numbers, with claim and rival exchanged
     (`claims.of_rival`); no evidence of its own where the same words serve both. ``measured``: what, in words.
     ``verdict_of_rival``: with claim and rival exchanged, of drawn numbers; None where it is the opposite. ``needed``:
-    draws with which such runs decide, as the evidence announces them; None where it announces none. ``brief``: the
-    claim in a line, where it is longer.
+    draws with which such runs decide, as the evidence announces them; None where it announces none. ``made``: those
+    that this run has made for it, if it says how many. ``brief``: the claim in a line, where it is longer.
     """
 
     claim: str
@@ -140,6 +140,7 @@ class Finding:
     verdict_of_rival: Verdict | None = None
     needed: float | None = None
     brief: str = ""
+    made: float | None = None
 
 
 class Unsaid:

@@ -81,6 +81,7 @@ def theory_slope(dataset: xr.Dataset, case: str) -> float:
     source="eq. 25",
     rival="no term in 1/B",
     measured="gaps over every batch of a small population",
+    brief="All batches obey E[Dz_a Dz_b] = E xi_a E xi_b + Cov/B (by enumeration)",
 )
 def judge_enumeration(dataset: xr.Dataset) -> Ruling:
     exact, without = dataset["enumerated_gap"].values, dataset["uncorrected_gap"].isel(drawing=0).values
@@ -106,6 +107,7 @@ def judge_sampling(dataset: xr.Dataset) -> Contest:
     claim="Label term is the mean field's quadratic form in the labels' covariance, for all cases and batch sizes",
     rival="one label for all samples of a batch",
     measured="drawn label terms of batches of two or more",
+    brief="Label term is what the mean field says, for all cases and batch sizes",
 )
 def judge_mean_field(dataset: xr.Dataset) -> Contest:
     several = dataset.isel(batch=dataset["batch"].values > 1)
@@ -145,6 +147,7 @@ def judge_printed(dataset: xr.Dataset) -> Contest:
     source="remark on proposition 3.3",
     rival="B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one",
     measured="slopes in B for inputs that are independent or not",
+    brief="eta* grows as sqrt(B) for labels of mean 0, whatever the batch's inputs",
 )
 def judge_square_root(dataset: xr.Dataset) -> Contest:
     names = (LINEAR, INDEPENDENT, CORRELATED)
@@ -165,6 +168,7 @@ def _shown(law: PowerLaw | None) -> str:
     claim="Label term tends to a floor where labels have a mean, or a teacher and inputs correlate: there 1 + O(1/B)",
     rival="none, 1/B as for labels of mean 0",
     measured="a of S = a + b / B",
+    brief="Label term tends to a floor where labels have a mean, or follow correlated inputs",
 )
 def judge_floor(dataset: xr.Dataset) -> Contest:
     cases = [WITH_MEAN, TAUGHT]
@@ -179,6 +183,7 @@ def judge_floor(dataset: xr.Dataset) -> Contest:
     source="eq. 21",
     rival="it tends to a floor, as outputs of different samples correlate",
     measured="the change of ln(A/B) between the least and the largest batch",
+    brief="Output term falls with B as the label term does (labels of mean 0)",
 )
 def judge_output_share(dataset: xr.Dataset) -> Contest:
     at, terms = dataset.sel(case=INDEPENDENT).isel(batch=[0, -1]), ("output_term", "label_term")
@@ -200,6 +205,7 @@ def judge_output_share(dataset: xr.Dataset) -> Contest:
     source="remark on proposition 3.3",
     rival="-1, no growth of overlaps",
     measured="computed slopes in L of eta* of the label term, for labels of mean 0 and 1 and three batch sizes",
+    brief="B does not move the depth exponent -3/2 (mean field, 150 to 300 layers)",
 )
 def judge_depth(dataset: xr.Dataset) -> Ruling:
     slopes = dataset["depth_slope"].values

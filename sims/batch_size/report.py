@@ -1,6 +1,7 @@
 """The printed report on batch sizes."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -8,7 +9,7 @@ import xarray as xr
 from meanfield.common import Array
 from meanfield.verification import Finding
 from sims.batch_size import claims
-from sims.common.report import Report, answer
+from sims.common.report import ETA, Report, answer
 from sims.common.tables import MISSING, Column, Grid, Table, against, fitted, label, measured, number, signed
 
 WORDS = {
@@ -32,7 +33,8 @@ term for m = 0 is 1/B exactly: eta*_B ~ sqrt(B)."""
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     terms, sizes = dataset["label_term"].sel(case=claims.INDEPENDENT).values, dataset["batch"].values
     grown = f"{(terms[0] / terms[-1]) ** 0.5:.3g}-fold from B = {sizes[0]} to {sizes[-1]}"
-    return answer([claims.judge_printed(dataset)], f"eta* of the label term grows {grown}")
+    net = f"MLP of width {dataset.attrs['width']}, independent inputs"
+    return answer([claims.judge_printed(dataset)], f"the drawn eta* of the label term grows {grown} ({net})")
 
 
 def _by_size(dataset: xr.Dataset, values: Callable[[xr.Dataset], Array]) -> list[Column]:
@@ -82,6 +84,30 @@ SCALES = Table(
     "eta*(B) / eta*(1), label term",
     _scale_columns,
 )
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """eta* by batch size for labels of mean 0, and for two of the cases that have a floor."""
+
+    def relative(place: int, at: xr.Dataset) -> str:
+        terms = at["label_term"].values
+        return number(float((terms[place] / terms[0]) ** -0.5))
+
+    def slopes(at: xr.Dataset) -> list[str]:
+        case = str(at["case"].values)
+        law, theory = claims.drawn_slope(dataset, case), claims.theory_slope(dataset, case)
+        if law is None:
+            return [MISSING, number(theory), MISSING]
+        return [fitted(law), number(theory), signed((law.exponent - theory) / law.stderr)]
+
+    sizes, cases = dataset["batch"].values, map(str, dataset["case"].values)
+    shown = [name for name in cases if name.endswith("mean 0") or name in (claims.WITH_MEAN, claims.TAUGHT)]
+    columns = [
+        *(Column(f"B = {sizes[place]}", partial(relative, place)) for place in (len(sizes) // 2, -1)),
+        Column([f"slope, B >= {int(claims.tail(dataset)['batch'][0])}", "mean field", "off (s.e.)"], slopes),
+    ]
+    title = "eta*(B) / eta*(1) of the label term, drawn, and its slope in B (papers: 1 + O(1/B), slope 0)"
+    return Table("brief table", title, ["case"], "case", columns)(dataset.sel(case=shown))
 
 
 def _deviation_cells(at: xr.Dataset) -> list[str]:
@@ -145,10 +171,15 @@ DEPTH = Table(
 REPORT = Report(
     question="Does the batch size B move eta* by no more than 1 + O(1/B), for labels of mean 0?",
     answer=_answer,
-    heading="MLPs of width {width}, ConvNets of {channels} channels, depth {depth}, outputs {outputs}; "
-    "relu and he head unless "
-    "said otherwise; {draws} draws per case and size, seed {seed}; images: {images}; means over "
-    "layers, learning rate 1",
+    heading="MLPs of width {width}, ConvNets of {channels} channels, depth {depth}, outputs {outputs}; relu and he "
+    "head unless said otherwise; {draws} draws of each case and size, seed {seed}; "
+    "rho: correlation of two samples' inputs; "
+    f"images: {{images}}\n{ETA}",
+    brief=_brief_table,
+    steps=[
+        ("--batches 1 4 16 64", "larger batches, at which labels with a mean reach their floor"),
+        ("--preset paper", "width 1024, B to 128, 1,024 draws: small errors, in 30 minutes"),
+    ],
     parts=[IDENTITY, SCALES, TERMS, _outputs, DEPTH, LAW],
     findings=claims.findings,
     heavy=["label_term", "output_term"],

@@ -136,6 +136,7 @@ def _one_site(dataset: xr.Dataset) -> str:
     rival="it changes as in the mean field",
     source="remark B",
     measured="slopes of ln(eta* zero / circular)",
+    brief="Padding keeps eta*'s exponent over depths {depths} where less than half is boundary",
 )
 def judge_exponent(dataset: xr.Dataset) -> Contest:
     lines = [dataset.sel(grid=name) for name in lines_of(dataset)]
@@ -167,6 +168,7 @@ def _slopes_in_words(lines: list[xr.Dataset]) -> str:
     rival="times l^(1/2), as signals diffuse inwards",
     source="remark B",
     measured="the power of the layer that the computed correction grows with",
+    brief="The correction by zero padding is boundary share times one constant at all depths",
 )
 def judge_uniform_correction(dataset: xr.Dataset) -> Ruling:
     exponent = correction_exponent(dataset)
@@ -183,6 +185,7 @@ def _computed(exponent: float, claimed: float, rival: float, evidence: str) -> R
 
 
 @JUDGES.decide(
+    brief="Zero padding on {grid} sites: label terms decay as lambda^l, ln lambda = {law:.4f}",
     claim="On {grid} sites label terms decay as lambda^l, ln lambda = {law:.4f}",
     rival="no decay: a constant factor",
     measured="the slope in l of ln(B_l zero / circular)",
@@ -204,6 +207,7 @@ def judge_decay(dataset: xr.Dataset, grid: str) -> Contest:
 
 @JUDGES.decide(
     claim="The cubic growth turns into decay at a depth of order (N + 1)^2 (docs/theory.md section 7)",
+    brief="Cubic growth turns into decay at a depth of order (N + 1)^2 on N sites (computed)",
     rival="N + 1",
     measured="the power of N + 1 that this depth goes as, computed on the two longest lines of N sites",
 )
@@ -214,6 +218,7 @@ def judge_turning(dataset: xr.Dataset) -> Ruling:
 
 
 @JUDGES.decide(
+    brief="{family}: padding halves the overlap energy at a depth of order (N + 1)^2",
     claim="{family}: half of the overlap energy is lost at a depth of order (N + 1)^2 (docs/theory.md section 7)",
     rival="N + 1",
     measured="the power of N + 1 that this depth goes as, computed on the two longest lines of N sites",
@@ -226,6 +231,7 @@ def judge_half(dataset: xr.Dataset, family: str) -> Ruling:
 
 
 @JUDGES.decide(
+    brief="Sums over k taps miss at most k x boundary x sup|f|, and nothing on a torus",
     claim="Sums over stencils miss at most k bdry sup|f|, and nothing on a torus",
     rival="bdry sup|f|, without the factor k",
     source="lemma 3",

@@ -9,7 +9,7 @@ import xarray as xr
 from meanfield.verification import Finding, Series
 from sims.cnn_padding import claims
 from sims.cnn_padding.theory import PADDINGS
-from sims.common.report import Report, answer
+from sims.common.report import ETA, Report, answer
 from sims.common.tables import (
     MISSING,
     Column,
@@ -23,6 +23,7 @@ from sims.common.tables import (
     number,
     predicted,
     rows,
+    signed,
     table,
     value,
 )
@@ -39,8 +40,10 @@ SHOWN = (1, 2, 4, 8, 16, 32, 64)
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     lines = claims.lines_of(dataset)
     laws = {grid: claims.ratio_slope(dataset.sel(grid=grid)) for grid in (lines[0], lines[-1])}
-    moved = ", ".join(f"{law.exponent:.3f} +- {law.stderr:.3f} ({grid} sites)" for grid, law in laws.items())
-    return answer([claims.judge_exponent(dataset), claims.judge_uniform_correction(dataset)], f"it moves by {moved}")
+    moved = " and ".join(f"{law.exponent:.3f} +- {law.stderr:.3f} on {grid} sites" for grid, law in laws.items())
+    depths = dataset["depth"].values
+    judged = [claims.judge_exponent(dataset), claims.judge_uniform_correction(dataset)]
+    return answer(judged, f"drawn over depths {depths[0]} .. {depths[-1]}, it moves by {moved}")
 
 
 def _grid_title(dataset: xr.Dataset) -> str:
@@ -123,6 +126,26 @@ SCALE_TABLE = Table(
 )
 
 
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """eta* at both ends of the depths, and what padding does to its slope, against the mean field."""
+
+    def slopes(at: xr.Dataset) -> list[str]:
+        law, theory = claims.ratio_slope(at), claims.theory_ratio_slope(at)
+        return [fitted(law), number(theory), signed((law.exponent - theory) / law.stderr)]
+
+    first, *_, last = dataset["depth"].values
+    columns = [
+        Column("boundary", "boundary_fraction"),
+        Column([f"L = {last}", "mean field"], partial(_scales, last)),
+        Column(["slope in L", "mean field", "off (s.e.)"], slopes),
+    ]
+    title = (
+        f"eta* of the label term, zero over circular padding: at depth {last}, and its slope over {first} .. {last};\n"
+        "boundary: share of sites whose taps leave the grid"
+    )
+    return Table("brief table", title, ["grid"], "grid", columns)(dataset)
+
+
 def _far_table(dataset: xr.Dataset) -> Grid:
     def cells(at: xr.Dataset) -> list[str]:
         doubled = 2 * float(np.log(at["far_eigenvalue"]))
@@ -196,7 +219,12 @@ REPORT = Report(
     question="Does zero padding leave the depth exponent of eta* as it is under circular padding?",
     answer=_answer,
     heading="ConvNet: {channels} channels, 3 taps an axis, relu, convolutional readout; {draws} draws, seed {seed}\n"
-    "B: label term, F: overlap energy, S: update energy; learning rate 1",
+    f"{ETA}",
+    brief=_brief_table,
+    steps=[
+        ("--far-lines 16 32 64 128", "the mean field on longer lines, which decides where decay begins"),
+        ("--lines 16 32 64", "draws on longer lines, of which less is boundary"),
+    ],
     parts=[GRID_TABLE, _energy_table, SCALE_TABLE, _far_table, _correction_table, _papers_grid, MISSING_TABLE],
     findings=claims.JUDGES.findings,
     heavy=["label_term", "update_energy"],

@@ -127,6 +127,7 @@ def conditional_mean_judge(judges: Judges) -> Judge[[xr.Dataset]]:
     """The judge, declared among these, of mean overlaps above fixed layers."""
 
     @judges.decide(
+        brief="Given layers 1 .. {at}, the mean overlap above is the overlap at layer {at}",
         claim="Mean overlap above layer {at}, given z^({at}), is the overlap at layer {at}",
         rival="the gated overlap at layer {at}, over q",
         source="eq. 14",
@@ -147,6 +148,7 @@ def added_variance_judge(judges: Judges) -> Judge[[xr.Dataset]]:
     """The judge, declared among these, of the variance that a layer adds to overlaps, all below it fixed."""
 
     @judges.decide(
+        brief="Given the layers below, a layer of C units adds a variance C0/C to overlaps",
         claim="Given the layers below, a layer of C units adds a variance of C0/C",
         rival="C^(-1/2)",
         source="lemma 5, eq. 27",

@@ -89,7 +89,11 @@ class Document:
         rows = 0 if grid is None else min(LEAST_ROWS, len(grid.rows))
         verdicts = _lines_of_verdicts(self.findings, min(MOST_VERDICTS, room - around - rows - 2))
         room -= len(verdicts.splitlines()) + 1 if verdicts else 0
-        shown = "" if grid is None else _fitted_lines(grid.thinned(max(room - around, rows)).text())
+        # Two lines are spared for what a title says of rows left out, where there are such.
+        most = room - around
+        if grid is not None and len(grid.rows) <= most + 2:
+            most = len(grid.rows)
+        shown = "" if grid is None else _fitted_lines(grid.thinned(max(most, rows)).text())
         opening, heading, steps = fixed
         return _joined([opening, heading, verdicts, shown, steps])
 
@@ -170,9 +174,14 @@ class Report:
             findings=findings,
             parts=[part for part in (lost, *parts, heavy_tail_notes(dataset, self.heavy)) if part],
             brief=next((made for made in brief if isinstance(made, Grid)), None),
-            steps=[*self.steps, *more_draws(findings, dataset)],
+            steps=[*self._untaken(dataset), *more_draws(findings, dataset)],
             words=self.words,
         )
+
+    def _untaken(self, dataset: xr.Dataset) -> list[Step]:
+        """Steps that the command of this run has not taken."""
+        command = f"{dataset.attrs.get('command', '')} "
+        return [step for step in self.steps if f" {step[0]} " not in command]
 
 
 def made_of(part: Part, dataset: xr.Dataset) -> Sequence[str | Grid]:
@@ -207,11 +216,11 @@ def described_net(dataset: xr.Dataset) -> str:
 
 def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
     """The option that gives the undecided verdicts draws enough, where they say how many."""
-    needed = [finding.needed for finding in findings if finding.needed is not None]
-    if not needed or "draws" not in dataset.attrs:
+    lacking = [finding for finding in findings if finding.needed is not None]
+    if not lacking or "draws" not in dataset.attrs:
         return []
-    times = ceil(max(needed) / int(dataset.attrs["draws"]))
-    verdicts = f"{len(needed)} undecided verdicts" if len(needed) > 1 else "the undecided verdict"
+    times = ceil(max((finding.needed or 0.0) / (finding.made or dataset.attrs["draws"]) for finding in lacking))
+    verdicts = f"{len(lacking)} undecided verdicts" if len(lacking) > 1 else "the undecided verdict"
     return [(f"--times {times}", f"about enough draws for {verdicts}, in {times} times the time")]
 
 
@@ -312,6 +321,8 @@ LAWS = {
     "muP head": "output weights of variance 1/fan_in^2, so that outputs vanish with the width.",
 }
 
+# Of a heading, where a report is about this rate.
+ETA = "eta*: rate at which one step moves units by 1 in mean square; of the label term: by the labels alone"
 LETTERS = {"label_term": "B", "output_term": "A", "update_energy": "S", "overlap_energy": "F"}
 TERMS = {
     **{QUANTITIES[name].long_name: f"{letter}, {QUANTITIES[name].definition}." for name, letter in LETTERS.items()},

@@ -12,10 +12,11 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from meanfield.common import require_choice
-from meanfield.nets import MLP, BlockNet, ConvNet, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
+from meanfield.nets import MLP, BlockNet, ConvNet, DenseNet, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
 
 FAMILIES: dict[str, Any] = {
-    family.__name__: family for family in (MLP, ConvNet, ResidualMLP, ResidualConvNet, Transformer, TiedLoop, BlockNet)
+    family.__name__: family
+    for family in (MLP, ConvNet, ResidualMLP, ResidualConvNet, DenseNet, Transformer, TiedLoop, BlockNet)
 }
 # What values of a field are, in words.
 KINDS = {
@@ -104,7 +105,7 @@ def _read(name: str, text: str, kinds: Sequence[Any]) -> Any:
 def _as(kind: Any, text: str) -> Any:
     """The value that a text has as this kind; ValueError where it has none."""
     if kind is tuple:
-        return tuple(map(number, text.replace(",", "x").split("x")))
+        return tuple(map(number, text.replace(",", "x").split("x"))) if text else ()
     if kind in (bool, NoneType):
         words: dict[str, Any] = {"none": None} if kind is NoneType else {"true": True, "false": False}
         if text.lower() not in words:

@@ -22,7 +22,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     attrs, local = dataset.attrs, dataset["local_slope"].dropna("size").values
     sizes = span(drawn_series(dataset).value["size"])
     exponent = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over {attrs['along']} {sizes}"
-    first = f"{SAYS[findings[0].verdict]}: {exponent}; local slopes {local[0]:+.2f} .. {local[-1]:+.2f}."
+    first = f"{SAYS[findings[0].verdict]}: {exponent}, slopes {local[0]:+.2f} .. {local[-1]:+.2f}."
     lines = [*_fit(dataset), _theory(dataset), _limit(dataset), _finite_width(dataset)]
     if "power" in attrs:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
@@ -53,7 +53,7 @@ def _fit(dataset: xr.Dataset) -> list[str]:
     scatter = "the points follow no power law" if attrs["p_value"] < RARE else "the points may lie on a power law"
     return [
         f"Fit: exponent {slope(attrs['exponent'], attrs['exponent_stderr'])}, chi-square {attrs['chi_square']:.3g} "
-        f"with {freedom} degree(s) of freedom, p = {attrs['p_value']:.2g}: {scatter}.",
+        f"with {freedom} degree{'s' * (freedom > 1)} of freedom, p = {attrs['p_value']:.2g}: {scatter}.",
         f"Drift: the local slope changes by {slope(attrs['drift'], attrs['drift_stderr'])} for a factor e in "
         f"{attrs['along']}, p = {attrs['drift_p_value']:.2g}.",
     ]

@@ -119,6 +119,7 @@ def judge_table_1(dataset: xr.Dataset) -> Finding:
 
 
 @JUDGES.decide(
+    brief="{measured.source}: slope {expected:.3f} of the finite-depth law",
     claim="{measured.source}: the slope is that of plain nets' finite-depth law over depths {depths}, {expected:.3f}",
     rival="-3/2",
     measured="our mean of the printed slopes, or our fit through the printed rates; the error is from the scatter",

@@ -75,6 +75,7 @@ def law_slope(at: xr.Dataset) -> float:
 
 
 @JUDGES.decide(
+    brief="{family}: the tuned rate has the one-step slope in depth, {claimed:.2f}",
     claim="{family}: the tuned rate falls over depth as the one-step scale of white inputs and labels, with slope "
     "{claimed:.2f}",
     rival="with slope {rival:g}",
@@ -96,6 +97,7 @@ def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest | Ruling:
 
 
 @JUDGES.decide(
+    brief="Slopes of tuned rates differ by less than a tenth, pre-norm or post-norm",
     claim="Where a Transformer normalises has minimal effect: slopes of tuned rates differ by less than a tenth of "
     "that of post-norm",
     source="Zhang et al. 2026, section 4.5",
@@ -143,6 +145,7 @@ def _ratio_bands(dataset: xr.Dataset) -> list[Bands]:
 
 
 @JUDGES.decide(
+    brief="2 / lambda_max names the tuned rate within a factor of {factor:g}, for all nets and depths",
     claim="2 / lambda_max at initialisation names the tuned rate within a factor of {factor:g}, in every family and at "
     "every depth",
     rival="it is off by more somewhere",

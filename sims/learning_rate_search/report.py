@@ -45,7 +45,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
 def _where(dataset: xr.Dataset) -> str:
     """The families whose slopes are not the one-step scale's, and those that have none."""
     off, none = _apart(dataset), _unmet(dataset)
-    parts = [f"{', '.join(off)}: slopes more than {APART:g} s.e. from it"] if off else []
+    parts = [f"more than {APART:g} s.e. from it are the slopes of {', '.join(off)}"] if off else []
     parts += [f"no slope was met in {', '.join(none)}"] if none else []
     return "; ".join(parts) or f"all slopes that theory gives lie within {APART:g} s.e. of it"
 
@@ -95,6 +95,29 @@ SLOPE_TABLE = Table(
         _slope_column("weighted", lambda at: fitted(claims.weighted_slope(at))),
         _slope_column("law", _law_cell),
         _slope_column("stable", lambda at: number(claims.scale_slope(at, "stable_rate"))),
+        Column("papers", "printed_slope"),
+    ],
+)
+
+
+def _brief_title(dataset: xr.Dataset) -> str:
+    first, *_, last = dataset["depth"].values
+    return (
+        f"Slope over depths {first} .. {last} of the tuned rate, beside one step, plain layers, 2 / lambda_max, papers"
+    )
+
+
+BRIEF = Table(
+    "brief table",
+    _brief_title,
+    ["family"],
+    "family",
+    [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
+        _slope_column("off (s.e.)", lambda at: signed(_distance(at))),
+        _slope_column("plain layers", _law_cell),
+        _slope_column("2 / lambda_max", lambda at: number(claims.scale_slope(at, "stable_rate"))),
         Column("papers", "printed_slope"),
     ],
 )
@@ -210,6 +233,7 @@ REPORT = Report(
     question="Do tuned rates follow over depth the one-step scale of white inputs and labels?",
     answer=_answer,
     heading=HEADING,
+    brief=BRIEF,
     parts=[SLOPE_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, _advice],
     findings=claims.findings,
     words=WORDS,

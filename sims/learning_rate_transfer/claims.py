@@ -118,6 +118,7 @@ def _in_words(by_family: xr.Dataset) -> str:
 
 
 @JUDGES.decide(
+    brief="A rate carried by L^(-3/2) costs less loss than the unchanged one in every family",
     claim="A rate carried by L^(-3/2) costs less training loss than the unchanged rate in every family",
     rival="in some family it costs as much or more",
     source="appendix E.4, table 5",
@@ -128,6 +129,7 @@ def judge_three_halves(dataset: xr.Dataset) -> Contest:
 
 
 @JUDGES.decide(
+    brief="The finite-depth rule costs less loss than the unchanged rate, on average",
     claim="A rate carried over {across} by the finite-depth rule costs less training loss than the unchanged rate, on "
     "average over families",
     rival="it costs as much or more",
@@ -138,6 +140,7 @@ def judge_finite_depth(dataset: xr.Dataset) -> Contest:
 
 
 @JUDGES.decide(
+    brief="The ratio of 2 / lambda_max costs less loss than the unchanged rate, on average",
     claim="A rate carried over {across} by the ratio of 2 / lambda_max costs less training loss than the unchanged "
     "rate, on average over families",
     rival="it costs as much or more",
@@ -148,6 +151,7 @@ def judge_stable_ratio(dataset: xr.Dataset) -> Contest:
 
 
 @JUDGES.decide(
+    brief="Control: the tuned rate costs less loss than one carried with the wrong sign",
     claim="Negative control: the tuned rate costs less training loss than one carried over {across} with the wrong "
     "sign in every family",
     rival="in some family it costs as much or more",

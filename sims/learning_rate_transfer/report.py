@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -41,7 +42,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     costs = {rule: cost for rule, (_, cost, _) in _by_rule(dataset).items()}
     shown = {"unchanged": "unchanged", "three_halves": "by L^(-3/2)", "finite_depth": "by finite depth"}
     parts = [f"{costs[rule]:.2f} {words}" for rule, words in shown.items() if rule in costs]
-    return answer(findings[:1], f"costs {', '.join(parts)}")
+    return answer(findings[:1], f"mean training loss above that at the tuned rate is {', '.join(parts)}")
 
 
 def _rules(dataset: xr.Dataset) -> list[str]:
@@ -70,6 +71,15 @@ def _rule_table(dataset: xr.Dataset) -> Grid:
         rows.append([rule, TITLES[rule], str(served), f"{missed:.2f}", f"{cost:.3f}", f"{at_chance:.0%}"])
     header = ["rule", "carries by", "nets", "median |miss|", "mean cost", "at chance"]
     return table([header[:2], header[2:]], rows, "All families and sizes that a rule serves")
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """What every rule misses and costs, with what that means."""
+    title = (
+        "miss: decades from the rate tuned at that size; cost: training loss above that at the tuned rate;\n"
+        "at chance: share of nets that end no better than guessing"
+    )
+    return replace(_rule_table(dataset), title=title)
 
 
 def _paper_tables(dataset: xr.Dataset) -> list[Grid]:
@@ -169,9 +179,11 @@ def _advice(dataset: xr.Dataset) -> str:
 REPORT = Report(
     question="Does a carried learning rate train other nets better than the same rate unchanged?",
     answer=_answer,
-    heading="{data}, {samples} samples, {epochs} epoch(s) of batches of {batch_size}, {optimizer}; sizes: {across}; "
-    "rates tuned on {tuning_seeds} nets of each size and carried from the first; losses of {draws} other nets; "
-    "seed {seed}",
+    heading="Trained on {data}: {samples} samples, {epochs} epoch(s) of batches of {batch_size}, {optimizer}. The "
+    "{across} grows (else width {width}, depth {depth}); rates are tuned on {tuning_seeds} nets of each size and "
+    "carried from the smallest; losses are of {draws} other nets; seed {seed}",
+    brief=_brief_table,
+    steps=[("--across width", "rates carried over the width instead of the depth")],
     parts=[_rule_table, _paper_tables, _misses, _costs, _refusals, _advice],
     findings=findings,
     words=WORDS,

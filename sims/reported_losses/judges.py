@@ -58,6 +58,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 
 
 @OF_OPTIMA.decide(
+    brief="{rule_name}: in {direction} the best value moves by at most an octave ({which})",
     claim="{of}: over the ladder in {direction} the best base value moves by no more than an octave, on average over"
     " tables {numbers}",
     rival="{of}: over the ladder in {direction} the best base value moves further, as half an octave per doubling "
@@ -78,7 +79,8 @@ def judge_transfer(dataset: xr.Dataset, tables: tuple[int, ...]) -> Ruling:
     each = ", ".join(f"{row['setting'].item()} {drift_words(row)}" for row in (at.sel(table=table) for table in tables))
     numbers = " ".join(map(str, tables))
     evidence = f"moves by {moved:.2f} +- {stderr:.2f} octaves in {doublings:g} doublings ({each})"
-    words = worded(at.isel(table=0)) | {"numbers": numbers}
+    which = f"table{'s' * (len(tables) > 1)} {numbers}"
+    words = worded(at.isel(table=0)) | {"numbers": numbers, "which": which}
     ruling = weighed(made, float(at["repeats"].sum()), evidence, words)
     if ruling.verdict is Verdict.CONFIRMED and bool(at["drift_is_bound"].any()):
         return replace(ruling, verdict=Verdict.INCONCLUSIVE, evidence=f"{evidence}; {AT_LEAST}")
@@ -86,6 +88,7 @@ def judge_transfer(dataset: xr.Dataset, tables: tuple[int, ...]) -> Ruling:
 
 
 @OF_OPTIMA.decide(
+    brief="{setting}: in {direction} the best moves less under {rule_name} than {other_name} ({own}, {other})",
     claim="{setting}, {of}: over the ladder in {direction} the best base value moves less than under {rule} (table "
     "{own} against {other})",
     rival="it moves further",
@@ -100,7 +103,8 @@ def judge_steadier(dataset: xr.Dataset, other: int, own: int) -> Ruling:
     evidence = (
         f"{difference:+.2f} +- {stderr:.2f} octaves further ({' against '.join(map(drift_words, (at, against)))})"
     )
-    named = worded(at) | {"rule": TITLES[str(against["parameterization"].values)]}
+    rule = str(against["parameterization"].values)
+    named = worded(at) | {"rule": TITLES[rule], "other_name": NAMES[rule]}
     return weighed(lower(difference, stderr, unit="octaves"), float(at["repeats"]), evidence, named)
 
 
@@ -113,6 +117,7 @@ def drift_words(row: xr.Dataset) -> str:
 
 
 @OF_OPTIMA.decide(
+    brief="{setting}: {rule_name} ends below {other_name} at the largest {direction} ({below}, {above})",
     claim="{setting}, {of}: the least loss at the largest {direction} is below that of {other} (table {below} "
     "against {above})",
     rival="it is above",
@@ -124,6 +129,7 @@ def judge_lower(dataset: xr.Dataset, above: int, below: int) -> Ruling:
 
 
 @OF_OPTIMA.decide(
+    brief="{setting}: {rule_name} ends below {other_name} on average over {direction}s ({below}, {above})",
     claim="{setting}, {of}: the least loss, averaged over sizes above the base model's in {direction}, is below that"
     " of {other} (table {below} against {above})",
     rival="it is above",
@@ -141,7 +147,7 @@ def _lower(dataset: xr.Dataset, above: int, below: int, sizes: slice, words: str
     difference, stderr = float(differences.mean()), float(at["scatter"]) * (2 / len(differences)) ** 0.5
     made = lower(difference, stderr, unit="nats")
     evidence = f"{difference:+.4f} +- {stderr:.4f} nats {words}"
-    named = worded(at) | {"other": TITLES[str(of_other["parameterization"].values)]}
+    named = worded(at) | {"other": worded(of_other)["of"], "other_name": worded(of_other)["rule_name"]}
     return weighed(made, float(at["repeats"]), evidence, named)
 
 
@@ -149,6 +155,7 @@ def _lower(dataset: xr.Dataset, above: int, below: int, sizes: slice, words: str
 
 
 @OF_SINGLE.decide(
+    brief="Without LayerNorm, from 32 blocks on, 3.1 loses fewer runs than standard",
     claim="Without LayerNorm, from 32 blocks on fewer runs are lost under condition 3.1 than in the standard "
     "parameterization",
     rival="fewer are lost in the standard parameterization",
@@ -197,6 +204,7 @@ def _chance(better: tuple[int, int], worse: tuple[int, int]) -> float:
 
 
 @OF_SINGLE.decide(
+    brief="Without LayerNorm, from 32 blocks on, the best rate of 3.1 stays within an octave",
     claim="Without LayerNorm, from 32 blocks on the best rate under condition 3.1 stays within an octave",
     rival="it moves by half an octave per doubling",
     measured="places of the least printed losses, where the grid has a rate on either side of them",
@@ -221,6 +229,7 @@ def judge_unnormalised_transfer(dataset: xr.Dataset) -> Ruling:
 
 
 @OF_CARRIED.decide(
+    brief="{setting}: {rule_name} ends below {other_name} at the carried rate ({below}, {above})",
     claim="{setting}: at the best rate of the base model, carried over the ladder in {direction}, losses are lower "
     "under {of} than under {other} (table {below} against {above})",
     rival="they are higher",
@@ -235,7 +244,7 @@ def judge_carried(dataset: xr.Dataset, above: int, below: int) -> Ruling:
     evidence = f"{made.mean:+.4f} +- {made.stderr:.4f} nats at 2^{made.value:g}, {made.last:+.3f} at the largest size"
     if len(made.choices) > 1:
         evidence += f"; the base model's losses do not tell its best rate from others: {each}"
-    named = worded(at) | {"other": worded(of_other)["of"]}
+    named = worded(at) | {"other": worded(of_other)["of"], "other_name": worded(of_other)["rule_name"]}
     return weighed(lower(made.mean, made.stderr, unit="nats"), float(at["repeats"]), evidence, named)
 
 
@@ -289,11 +298,14 @@ def _losses(at: xr.Dataset) -> dict[float, np.ndarray]:
 # What all of these share.
 
 TITLES = {"standard": "standard parameterization", "many": "condition 3.1 (k >= 2)", "one": "condition B.1 (k = 1)"}
+# In a line.
+NAMES = {"standard": "standard", "many": "3.1", "one": "B.1"}
 
 
 def worded(at: xr.Dataset) -> dict[str, str]:
     named = {name: str(at[name].values) for name in ("setting", "direction")}
-    return named | {"of": TITLES[str(at["parameterization"].values)]}
+    rule = str(at["parameterization"].values)
+    return named | {"of": TITLES[rule], "rule_name": NAMES[rule]}
 
 
 def weighed(made: Contest, repeats: float, evidence: str, words: dict[str, str]) -> Ruling:

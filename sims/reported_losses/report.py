@@ -12,6 +12,7 @@ from sims.reported_losses.judges import (
     BY_CONDITION,
     DEPTH_MANY,
     DEPTH_ONE,
+    NAMES,
     WIDTH_MANY,
     WIDTH_STANDARD,
     carried,
@@ -25,8 +26,26 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     """How far optima move by rule and direction."""
     groups = (WIDTH_STANDARD, WIDTH_MANY, DEPTH_ONE, DEPTH_MANY)
     moves = [f"{float(abs(dataset['drift'].sel(table=list(at))).mean()):.1f}" for at in groups]
-    in_depth = f"in depth {moves[2]} under B.1 (3.1: {moves[3]})"
-    return f"Best rates move {moves[0]} octaves in width (3.1: {moves[1]}), {in_depth}."
+    in_width = f"over widths {moves[0]} octaves in the standard parameterization and {moves[1]} under condition 3.1"
+    return f"Best rates move {in_width}; over depths {moves[2]} under condition B.1 and {moves[3]} under 3.1."
+
+
+# Rules of each ladder, and their names in a header.
+LADDERS = (("width", "standard"), ("width", "many"), ("depth", "standard"), ("depth", "one"), ("depth", "many"))
+
+
+def _brief_table(dataset: xr.Dataset) -> Grid:
+    """The drifts of all tables, by setting and rule."""
+    drifts: dict[str, dict[tuple[str, str], str]] = {}
+    for at in (dataset.sel(table=place) for place in dataset["table"].values):
+        setting, rule, direction = (str(at[name].values) for name in ("setting", "parameterization", "direction"))
+        drift, stderr = float(at["drift"]), float(at["drift_stderr"])
+        error = f" +- {stderr:.1f}" if np.isfinite(stderr) else ""
+        shown = f"{drift:+.1f}{error}{EDGE if at['drift_is_bound'] else ''}"
+        drifts.setdefault(setting, {})[direction, rule] = shown
+    lines = [[setting, *(of.get(ladder, MISSING) for ladder in LADDERS)] for setting, of in drifts.items()]
+    header = ["setting", *(f"{direction}, {NAMES[rule]}" for direction, rule in LADDERS)]
+    return table(header, lines, "Octaves by which the best base value drifts from the smallest model to the largest")
 
 
 def _drifts(dataset: xr.Dataset) -> Grid:
@@ -97,8 +116,10 @@ REPORT = Report(
     question="What do the losses that Zheng et al. 2026 print say of its claims on transfer?",
     answer=_answer,
     heading="GPT-2 on OpenWebText, one run a cell, base model of width 256 and depth 4 (appendix E); rules: standard "
-    "parameterization, many: condition 3.1 (k >= 2), one: condition B.1 (k = 1)\n"
-    f"{EDGE}: the least loss is at an end of the grid, so that the optimum may lie beyond it",
+    "parameterization, 3.1 (many): condition 3.1 (k >= 2), B.1 (one): condition B.1 (k = 1)\n"
+    f"{EDGE}: the least loss is at an end of the grid, and the optimum may lie beyond; below: in the least loss",
+    brief=_brief_table,
+    steps=[("--tables 18 19", "losses of these tables, with an error for every optimum")],
     parts=[_drifts, _carried, _scatter, _whole],
     findings=findings,
 )

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from figures import figure_names
+from figures.style import FURTHER
 from tests.figures.looks import looks
 from tests.figures.plotted import plotted
 from tests.shown import first_runs, kept
@@ -152,6 +153,23 @@ def _look(line):
     """Colour, and mark, or kind of line where there is none."""
     marker = line.get_marker()
     return to_hex(line.get_color()), line.get_linestyle() if marker in ("None", "none", "", None) else marker
+
+
+# Families of nets have colours panel by panel.
+BY_PANEL = {"learning_rate_scale", "learning_rate_search"}
+
+
+def test_a_series_of_its_own_colour_has_one_name(figures, request):
+    """Colours of no general meaning: with the same mark or kind of line they are called one thing in all panels."""
+    for figure in figures:
+        names = {}
+        for axes in figure.axes:
+            for line, label in _labelled(axes):
+                color, inside = (to_hex(of_line()) for of_line in (line.get_color, line.get_markerfacecolor))
+                if not label.startswith("_") and color.upper() in FURTHER:
+                    names.setdefault((color, inside, line.get_marker(), line.get_linestyle()), set()).add(label)
+        shared = {look: labels for look, labels in names.items() if len(labels) > 1}
+        assert not shared or request.node.callspec.params["figures"] in BY_PANEL
 
 
 @pytest.mark.parametrize(

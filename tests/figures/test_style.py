@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from figures.style import LogLabels, LogTicks, by_size, log_values, styled
+from figures.style import LogLabels, LogTicks, alike, by_size, log_values, styled
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,17 @@ def test_sizes_that_were_run_are_the_ticks(sizes, ticks):
     by_size(axes, sizes, "width")
     assert [label.get_text() for label in axes.get_xticklabels()] == ticks
     assert axes.get_xscale() == "log"
+
+
+@pytest.mark.parametrize(("least", "length"), [(0.0, 2.0), (3.0, 3.0)])
+def test_axes_of_one_length_stay_around_what_they_show(least, length):
+    """In decades on logarithmic axes, in units on others."""
+    decades, flat, units = Figure().subplots(1, 3)
+    decades.set(yscale="log", ylim=(1.0, 100.0))
+    flat.set(yscale="log", ylim=(0.5, 2.0))
+    units.set_ylim(4.0, 5.0)
+    alike([decades, flat, units], least)
+    for axes, middle in ((decades, 1.0), (flat, 0.0)):
+        low, high = axes.get_ylim()
+        assert (low, high) == pytest.approx((10 ** (middle - length / 2), 10 ** (middle + length / 2)))
+    assert units.get_ylim() == pytest.approx((4.5 - length / 2, 4.5 + length / 2))

@@ -22,6 +22,7 @@ GIVEN = {
         ["channels=4", "grid=8", "scaling=multiplier_sqrt"],
         mf.ResidualConvNet(depth=2, channels=4, grid=(8,), scaling="multiplier_sqrt"),
     ),
+    "DenseNet": (["width=8", "growth=4"], mf.DenseNet(depth=2, width=8, growth=4)),
     "Transformer": (
         ["width=8", "tokens=4", "causal=true", "ffn=1.5", "scaling=none"],
         mf.Transformer(depth=2, width=8, tokens=4, causal=True, ffn=1.5),

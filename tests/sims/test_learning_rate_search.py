@@ -211,7 +211,7 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
     losses = finished["final_loss"].copy()
     place = {"family": "mlp", "depth": 4}
     every = np.isfinite(losses.sel(place).values).all(axis=1)
-    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report.RATE_TABLE(finished)
+    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report.RATE_TABLE(finished).text()
     alone = int(np.flatnonzero(every)[-1])
     losses[{"family": 0, "depth": 1, "rate": alone}] = [0.0123, np.inf]
     assert "0.0123" not in report.RATE_TABLE(finished.assign(final_loss=losses))

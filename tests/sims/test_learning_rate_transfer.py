@@ -252,7 +252,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_printed_report_over_widths(tmp_path, capsys):
     sizes = ["--families", "mlp", "--across", "width", "--widths", "8", "16", "--depth", "2", "--draws", "2"]
-    assert without_figure(simulation, [*sizes, *SMALL], tmp_path / "run.nc") == 0
+    assert without_figure(simulation, [*sizes, *SMALL, "--full"], tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("Question: Does a carried learning rate", "loss raw", "wrong sign (control)", "width", "run.png"):
         assert words in printed

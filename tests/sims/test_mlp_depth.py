@@ -41,7 +41,7 @@ def test_figure_shows_the_numbers(finished):
 
 def test_a_rerun_prints_the_same_and_computes_nothing(finished, capsys, monkeypatch):
     monkeypatch.setattr(Study, "measured", None)
-    assert without_figure(simulation, SMALL, finished[0]) == 0
+    assert without_figure(simulation, [*SMALL, "--full"], finished[0]) == 0
     printed = capsys.readouterr().out
     for words in (
         "label term B",
@@ -112,12 +112,11 @@ def test_a_width_per_layer_is_refused_by_the_command_line(capsys):
 
 def test_the_table_of_single_nets_is_the_dataset(finished):
     dataset = finished[1]
-    table = (
-        simulation.document(dataset).text().split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
-    )
+    text = simulation.document(dataset).text()
+    table = text.split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
     rows = [line.split() for line in table.splitlines()[2:5]]
     exact, spread = dataset["update_energy_exact"].values, dataset["update_energy_log_spread"].values
     low, median, high = dataset["update_energy_quantile"].values / exact
     columns = [low, median, np.exp(-(spread**2) / 2), high, spread, dataset["update_energy_log_skewness"].values]
     assert rows == [[str(n + 1), *(number(column[n]) for column in columns)] for n in range(3)]
-    assert f"eta* of single nets: {number(float(dataset['learning_rate_scale_quantile'][1]))} in the median" in table
+    assert f"eta* of single nets: {number(float(dataset['learning_rate_scale_quantile'][1]))} in the median" in text

@@ -61,7 +61,7 @@ def test_no_bound_survives_a_rise_in_proportion_to_depth(finished, square, verdi
 
 def test_printed_report(tmp_path, capsys):
     arguments = ["--preset", "smoke", "--draws", "64", "--workers", "1", "--pair", "1,1:2,3", "--pair", "2,1:2,2"]
-    assert without_figure(simulation, arguments, tmp_path / "run.nc") == 0
+    assert without_figure(simulation, [*arguments, "--full"], tmp_path / "run.nc") == 0
     printed = capsys.readouterr().out
     for words in ("1,1:2,3", "2,1:2,2", "mean T^2", "Layers 1 .. 2", "C = 128", "Verdicts", "run.png"):
         assert words in printed

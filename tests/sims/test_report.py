@@ -10,7 +10,7 @@ from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
 from sims.claims import report as _claims_report
 from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, judged
-from sims.common.report import BRIEF, SAYS, SOURCES, STATISTICS, UNMADE, Document, answer, used_words
+from sims.common.report import BRIEF, SAYS, SOURCES, STATISTICS, UNMADE, Document, answer, in_a_line, used_words
 from sims.common.tables import LINE, table
 from sims.hyperparameters.__main__ import COMMAND as hyperparameters
 
@@ -91,6 +91,30 @@ def test_a_report_fits_a_screen(shown):
         assert "--full" in text, name
 
 
+# Studies whose verdicts are told in a line each; the others cut some.
+UNCUT = (
+    "activation_drift",
+    "batch_size",
+    "cnn_finite_channels",
+    "cnn_padding",
+    "cross_entropy",
+    "learning_rate_scale",
+    "learning_rate_search",
+    "learning_rate_transfer",
+    "mlp_depth",
+    "overlap_recursion",
+    "reported_losses",
+    "residual_depth",
+    "residual_overlap",
+)
+
+
+@pytest.mark.parametrize("name", UNCUT)
+def test_no_verdict_is_cut(smoke_run, name):
+    findings = sims.simulation(name).document(smoke_run(name)).findings
+    assert [line for line in map(in_a_line, findings) if line.endswith("...") or "... (" in line] == []
+
+
 def test_a_report_of_many_verdicts_and_rows_keeps_to_its_lines():
     rows = [[str(row), "1"] for row in range(200)]
     document = Document(
@@ -101,7 +125,7 @@ def test_a_report_of_many_verdicts_and_rows_keeps_to_its_lines():
     assert lines[3] == "Verdicts: 40 CONFIRMED, 40 REFUTED"
     assert lines[4].split() == ["REFUTED", "slope", "1"]
     assert "  and 69 more (--full)" in lines
-    assert [line.split()[0] for line in lines if line.split()[-1:] == ["1"]][-2:] == ["185", "199"]
+    assert [line.split()[0] for line in lines if line.split()[-1:] == ["1"]][-2:] == ["174", "199"]
     assert any("rows)" in line and line.startswith("Many (") for line in lines)
 
 

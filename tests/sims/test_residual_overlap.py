@@ -79,7 +79,7 @@ def test_linear_nets_have_no_epsilon(tmp_path, capsys):
 
 def test_printed_report(tmp_path, capsys):
     arguments = ["--preset", "smoke", "--draws", "64", "--block-depth", "2", "--stem", "0", "--pair", "1,1:2,3"]
-    _finished(tmp_path / "run.nc", *arguments)
+    _finished(tmp_path / "run.nc", *arguments, "--full")
     printed = capsys.readouterr().out
     for words in ("1,1:2,3", "block_depth 2", "T + (c/K) T~", "e^(cq) bound", "n = 8", "Verdicts", "run.png"):
         assert words in printed

@@ -135,7 +135,7 @@ def test_a_mean_of_one_draw_is_warned_of_and_decides_nothing():
 def test_any_field_may_be_the_size_and_any_list_of_units_a_net():
     wide = mf.depth_law(lambda width: mf.MLP(depth=2, width=width), [16, 32, 64], draws=20, seed=0)
     assert wide.attrs["along"] == "width"
-    assert "over depth" in wide.attrs["limit_missing"]
+    assert "where the size is the depth" in wide.attrs["limit_missing"]
     both = mf.depth_law(lambda size: mf.MLP(depth=size, width=8 * size), [2, 4, 8], draws=20, seed=0)
     assert both.attrs["along"] == "size"
     as_units = mf.depth_law(lambda depth: Chain.of(_mlp(depth)), SIZES, draws=20, seed=0)
