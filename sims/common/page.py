@@ -15,6 +15,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from meanfield.quantities import QUANTITIES
 from meanfield.verification import Verdict
 from sims.common.markup import Glossary, code_html, table_html
 from sims.common.report import Document, Step, used_words
@@ -144,7 +145,7 @@ def _made(attrs: Mapping[str, object]) -> str:
 
 def _opened(dataset: xr.Dataset, name: str) -> str:
     """How to open it, and what is in it."""
-    first = min(map(str, dataset.data_vars), default="")
+    first = next((known for known in QUANTITIES if known in dataset), min(map(str, dataset.data_vars), default=""))
     lines = [
         "import xarray as xr",
         "",

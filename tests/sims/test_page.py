@@ -2,8 +2,10 @@
 
 import base64
 import re
+import shutil
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -279,35 +281,41 @@ def test_what_is_lost_is_made_again_and_what_is_there_kept(folder, monkeypatch, 
     assert cut.sub("", again) == cut.sub("", whole)
 
 
-def test_a_figure_that_cannot_be_drawn_leaves_its_reason_on_the_page(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def path(folder, tmp_path):
+    """A finished dataset of one's own, without figure and page."""
+    return Path(shutil.copy(folder / "run.nc", tmp_path))
+
+
+def test_a_figure_that_cannot_be_drawn_leaves_its_reason_on_the_page(path, monkeypatch, capsys):
     def fails(*_):
         raise ValueError("<no> line")
 
     monkeypatch.setattr(Study, "pictures", fails)
-    assert looped_update.main([*ARGUMENTS, "--out", str(tmp_path / "run.nc")]) == 0
+    assert looped_update.main([*ARGUMENTS, "--out", str(path)]) == 0
     assert "figure   figure: cannot be made of these numbers: <no> line\npage     /" in capsys.readouterr().out
-    page = Page((tmp_path / "run.html").read_text())
+    page = Page(path.with_suffix(".html").read_text())
     assert "figure: cannot be made of these numbers: <no> line" in page.texts("p")
-    assert not (tmp_path / "run.png").exists()
+    assert not path.with_suffix(".png").exists()
 
 
-def test_a_page_that_cannot_be_made_loses_nothing(tmp_path, monkeypatch, capsys):
+def test_a_page_that_cannot_be_made_loses_nothing(path, monkeypatch, capsys):
     def fails(*_):
         raise ValueError("no page")
 
     monkeypatch.setattr(Study, "pictures", lambda study, dataset, kinds: dict.fromkeys(kinds, b""))
     monkeypatch.setattr(Results, "keep_page", fails)
-    assert looped_update.main([*ARGUMENTS, "--out", str(tmp_path / "run.nc")]) == 0
+    assert looped_update.main([*ARGUMENTS, "--out", str(path)]) == 0
     assert capsys.readouterr().out.endswith("page     page: cannot be made of these numbers: no page\n")
-    assert (tmp_path / "run.nc").exists()
-    assert (tmp_path / "run.png").exists()
+    assert path.exists()
+    assert path.with_suffix(".png").exists()
 
 
-def test_a_figure_too_large_to_look_into_is_shown_by_its_pixels(tmp_path, monkeypatch):
+def test_a_figure_too_large_to_look_into_is_shown_by_its_pixels(path, monkeypatch):
     large = {"png": b"pixels", "svg": b"<" * (LARGEST_PICTURE + 1)}
     monkeypatch.setattr(Study, "pictures", lambda study, dataset, kinds: {kind: large[kind] for kind in kinds})
-    assert looped_update.main([*ARGUMENTS, "--out", str(tmp_path / "run.nc")]) == 0
-    html = (tmp_path / "run.html").read_text()
+    assert looped_update.main([*ARGUMENTS, "--out", str(path)]) == 0
+    html = path.with_suffix(".html").read_text()
     assert f"data:image/png;base64,{base64.b64encode(b'pixels').decode()}" in html
 
 
@@ -323,7 +331,7 @@ def test_forms_for_other_programs_are_printed_alone(folder, capsys):
     """Where the files are, and that they are read, is said on the error stream."""
     assert looped_update.main([*ARGUMENTS, "--out", str(folder / "run.nc"), "--format", "html"]) == 0
     said = capsys.readouterr()
-    assert Page(said.out).texts("h2") == ["Verdicts", "Tables", "Words"]
+    assert Page(said.out).texts("h2") == ["Verdicts", "Tables", "What to run next", "Words"]
     assert said.err.startswith("reading the finished run")
     assert "page     " in said.err
 
