@@ -2,15 +2,16 @@
 
 README.md is the first page of the site. The page of evidence is made of the recorded verdicts, and the names of claims
 on the page of verdicts lead to it. The page of the library lists what `meanfield/__init__.pyi` lists, in its order and
-under its comments, and every quantity of the registry. Equations become MathML, which needs no script.
+under its comments, and every quantity of the registry. How to cite is made of CITATION.cff. Equations become MathML,
+which needs no script (`equations.py`), and figures open at full size.
 """
 
 import re
-import unicodedata
 from html import unescape
 from pathlib import Path
 
-from latex2mathml.converter import convert
+from citation import citation_page
+from equations import mathml
 from mkdocs.structure.files import File
 
 import meanfield as mf
@@ -21,11 +22,10 @@ ROOT = Path(__file__).parent.parent
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 # The name of a claim at the beginning of its row.
 CLAIM = re.compile(r"^\| ([A-Z]\d+[a-z]?) \|", re.MULTILINE)
+PICTURE = re.compile(r'(<img [^>]*src="([^"]+\.png)"[^>]*>)')
+# An equation, and where it stands: in a line, or between lines.
+KINDS = {"span": "inline", "div": "block"}
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
-# Letters that the converter marks as script by an attribute that browsers ignore: they would read as plain ones.
-SCRIPT = re.compile(r'<mi mathvariant="script">(\w)</mi>')
-# LaTeX that the converter lacks, by what it knows.
-SPELLINGS = {r"\lbrace": r"\{", r"\rbrace": r"\}"}
 
 
 def on_files(files, config):
@@ -33,6 +33,7 @@ def on_files(files, config):
     for page, source in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     files.append(File.generated(config, "evidence.md", content=evidence_page("default")))
+    files.append(File.generated(config, "cite.md", content=citation_page(ROOT / "CITATION.cff")))
     return files
 
 
@@ -73,22 +74,6 @@ def quantities():
 
 
 def on_page_content(html, **_):
-    """Set equations."""
-    return EQUATION.sub(_mathml, html)
-
-
-def _mathml(equation):
-    latex = unescape(equation[2])
-    for spelling, known in SPELLINGS.items():
-        latex = latex.replace(spelling, known)
-    return SCRIPT.sub(_script_letter, convert(latex, display="block" if equation[1] == "div" else "inline"))
-
-
-def _script_letter(marked):
-    """The script letter itself; those that Unicode had before the others lack the first word of their names."""
-    name = f"SCRIPT {'CAPITAL' if marked[1].isupper() else 'SMALL'} {marked[1].upper()}"
-    try:
-        letter = unicodedata.lookup(f"MATHEMATICAL {name}")
-    except KeyError:
-        letter = unicodedata.lookup(name)
-    return f"<mi>{letter}</mi>"
+    """Set equations, and make every figure a link to itself at full size."""
+    html = PICTURE.sub(r'<a class="figure" href="\2" target="_blank">\1</a>', html)
+    return EQUATION.sub(lambda equation: mathml(unescape(equation[2]), KINDS[equation[1]]), html)

@@ -6,11 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, legend_below, log_values, points, styled
+from figures.style import GREEN, MEASURED, PURPLE, SKY, key, layer_ticks, legend_below, log_values, points, styled
 from meanfield.verification import COMMON_SWEEP, LABEL_SCALE, extrapolated
 
-RULES = {"fan_in": MEAN_FIELD, "he": LAW, "energy": FURTHER[0]}
+RULES = {"fan_in": SKY, "he": PURPLE, "energy": GREEN}
 LABELS = {"fan_in": "1/q", "he": "2 (He)", "energy": "1/E[$\\sigma^2$]"}
+TITLES = {"gelu": "GELU", "silu": "SiLU"}
 
 
 @styled()
@@ -20,21 +21,22 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure = Figure(figsize=(9.5, 5.2))
     panels = figure.subplots(2, len(names), squeeze=False)
     for (above, below), name in zip(panels.T, names, strict=True):
-        _scales(below, dataset, "relu", MEASURED, "ReLU")
+        _scales(below, dataset, "relu", MEASURED, "ReLU, 2 (He)")
         above.axhline(1.0, color=MEASURED, linewidth=1.0)
         for rule, color in RULES.items():
             _energies(above, dataset, f"{name}, {rule}", color)
             _scales(below, dataset, f"{name}, {rule}", color, LABELS[rule])
-        above.set(title=name, xlabel="layer l", ylim=(0.01, 4))
+        above.set(title=TITLES.get(name, name), xlabel="layer l", ylim=(0.01, 4))
         below.set(xscale="log", xlabel="depth L", ylim=(0.005, 50))
         for axes in (above, below):
             log_values(axes)
         layer_ticks(below, COMMON_SWEEP[-1])
         below.set_xlim(left=0.9 * float(dataset["depth"][0]))
     panels[0, 0].set_ylabel("energy, mean z$^2$")
-    panels[1, 0].set_ylabel("eta* of the label term,\nrelative to the first")
-    title = "$\\sigma_W^2$; points drawn, lines mean field"
-    legend_below(figure, panels[1, 0], title=title)
+    panels[1, 0].set_ylabel(f"eta*(L) / eta*({int(dataset['depth'][0])}),\nlabel term")
+    key(panels[1, 0], "mean field")
+    key(panels[1, 0], "drawn", marker="o", ls="")
+    legend_below(figure, panels[1, 0], title="weight variance $\\sigma_W^2$ times fan-in")
     return figure
 
 

@@ -6,15 +6,33 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_under, log_values, points, styled
+from figures.style import (
+    GREY,
+    LABEL_TERM,
+    LAW,
+    MEAN_FIELD,
+    MEASURED,
+    OLIVE,
+    ORANGE,
+    OUTPUT_TERM,
+    PURPLE,
+    SKY,
+    WINE,
+    by_size,
+    key,
+    legend_under,
+    log_values,
+    points,
+    styled,
+)
 
 # Cases of the first panel, in the order of their growth, and their colours.
 CASES = {
-    "linear MLP, rho 0, labels mean 0": FURTHER[1],
-    "MLP, rho 0, labels mean 0": MEASURED,
-    "MLP, rho 0.9, labels mean 0": FURTHER[2],
-    "MLP, rho 0, labels mean 1": MEAN_FIELD,
-    "MLP, rho 0.5, labels teacher": FURTHER[0],
+    "linear MLP, rho 0, labels mean 0": PURPLE,
+    "MLP, rho 0, labels mean 0": OLIVE,
+    "MLP, rho 0.9, labels mean 0": ORANGE,
+    "MLP, rho 0, labels mean 1": SKY,
+    "MLP, rho 0.5, labels teacher": WINE,
 }
 SHARE = "MLP, rho 0, labels mean 0"
 
@@ -43,16 +61,18 @@ def _scales(axes: Axes, dataset: xr.Dataset) -> None:
         axes.plot(sizes, theory / theory[0], color=color)
         axes.errorbar(sizes, scale / theory[0], stderr / theory[0], fmt="o", color=color, label=case)
     axes.plot(sizes, np.ones(len(sizes)), "--", color=LAW, label="papers, 1 + O(1/B)")
+    key(axes, "mean field")
     axes.set_title("learning-rate scale of the label term", fontsize=9)
-    log_values(axes, "eta* / eta* of one sample")
+    log_values(axes, "eta* at B / eta* at B = 1")
 
 
 def _terms(axes: Axes, dataset: xr.Dataset) -> None:
     at, sizes = dataset.sel(case=SHARE), dataset["batch"].values
-    for name, color in (("label_term", MEASURED), ("output_term", FURTHER[3])):
+    for name, color in (("label_term", LABEL_TERM), ("output_term", OUTPUT_TERM)):
         axes.plot(sizes, at[f"{name}_mean_field"].values, color=color)
         points(axes, sizes, at, name, color=color, label=name.replace("_", " "))
-    axes.axhline(float(at["output_floor"]), ls=":", color=FURTHER[3], label="floor of the output term")
+    axes.axhline(float(at["output_floor"]), ls=":", color=OUTPUT_TERM, label="floor of the output term")
+    key(axes, "mean field")
     axes.set_title("MLP, rho 0, labels of mean 0", fontsize=9)
     log_values(axes, "term, mean over layers")
 
@@ -61,7 +81,9 @@ def _identity(axes: Axes, dataset: xr.Dataset) -> None:
     sizes = dataset["sampled_batch"].values
     identity = dataset["sampled_energy_identity"].values
     axes.plot(sizes, identity, color=MEAN_FIELD, label="with Cov/B (Zhang et al. 2026, eq. 25)")
-    axes.plot(sizes, dataset["sampled_energy_limit"].values, "--", color=LAW, label="the whole population")
+    axes.plot(
+        sizes, dataset["sampled_energy_limit"].values, "--", color=GREY, label="the whole population, no term in 1/B"
+    )
     points(axes, sizes, dataset, "sampled_energy", color=MEASURED, label="sampled batches")
     axes.set_title("one net, at an input outside the batch", fontsize=9)
     log_values(axes, "mean square change")

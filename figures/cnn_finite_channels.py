@@ -7,12 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_under, log_values, points, styled
+from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, key, legend_under, log_values, points, styled
 from meanfield.verification import PAPERS_EXPONENT, Series
 
 CORRECTION = "finite_channel_correction"
 SCALE = "label_learning_rate_scale"
-COLORS = (MEASURED, *FURTHER)
 
 
 @styled()
@@ -36,14 +35,16 @@ def draw(dataset: xr.Dataset) -> Figure:
 def _corrections(axes: Axes, dataset: xr.Dataset) -> None:
     share = dataset["depth_over_channels"].values
     shifts = np.geomspace(0.95, 1.05, dataset.sizes["channels"])  # so that error bars do not hide each other
-    for channels, color, aside in zip(dataset["channels"].values, COLORS, shifts, strict=False):
+    for channels, color, aside in zip(dataset["channels"].values, FURTHER, shifts, strict=False):
         at = dataset.sel(channels=channels)
         points(axes, aside * share, at, CORRECTION, color=color, label=f"drawn, C = {channels}")
+        axes.axhline(float(at[CORRECTION][0]), linestyle="--", linewidth=0.8, color=color)
+    key(axes, "papers, no growth with depth", ls="--", lw=0.8)
     widest = dataset.isel(channels=-1)
     exact = widest[f"{CORRECTION}_one_site"].values
     axes.plot(share, exact, color=MEAN_FIELD, label=f"one site, {int(widest['channels'])} units: exact")
     label = "one site, C x sites units"
-    axes.plot(share, widest[f"{CORRECTION}_effective_width"].values, "--", color=LAW, label=label)
+    axes.plot(share, widest[f"{CORRECTION}_effective_width"].values, ":", color=MEAN_FIELD, label=label)
     by_size(axes, share, "depth over channels, L / C")
     axes.set_title("correction of the label term by finite channels", fontsize=9)
     log_values(axes, "label term / mean field - 1")
@@ -51,13 +52,15 @@ def _corrections(axes: Axes, dataset: xr.Dataset) -> None:
 
 def _variances(axes: Axes, dataset: xr.Dataset) -> None:
     channels = dataset["width_above"].values
-    for pair, color in zip(dataset["pair"].values, COLORS, strict=False):
+    law: str | None = "as 1/C from the first"
+    for pair, color in zip(dataset["pair"].values, reversed(FURTHER), strict=False):
         at = dataset.sel(pair=pair)
         drawn, stderr = (at[f"overlap_variance{end}_by_width"].values for end in ("", "_stderr"))
         axes.errorbar(channels, drawn, stderr, fmt="o", color=color, label=f"directions {pair}")
-        axes.plot(channels, drawn[0] * channels[0] / channels, color=LAW, linewidth=0.8)
+        axes.plot(channels, drawn[0] * channels[0] / channels, color=LAW, linewidth=0.8, label=law)
+        law = None
     by_size(axes, channels, "channels C of the layer")
-    axes.set_title("variance that a layer adds to an overlap T; lines: 1/C", fontsize=9)
+    axes.set_title("variance that a layer adds to an overlap T", fontsize=9)
     log_values(axes, "Var(T | layers below)")
 
 

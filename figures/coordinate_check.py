@@ -1,13 +1,12 @@
 """Coordinate checks as users of mu-parameterization draw them: size against width and depth, a line for every step."""
 
-import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import LAW, by_size, legend_below, log_values, styled
+from figures.style import GREY, by_size, key, legend_below, log_values, shades, styled
 
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 DIRECTIONS = ("width", "depth")
@@ -39,8 +38,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     for top, bottom, (direction, table) in zip(grid[0], grid[-1], columns, strict=True):
         top.set_title(TITLES[table], fontsize=9)
         by_size(bottom, dataset[direction].values, direction)
+    if any(line.get_marker() == "^" and len(line.get_xdata()) for axes in grid.flat for line in axes.lines):
+        key(grid[0, 0], f"above {HIGHEST:g}", marker="^", ms=3, ls="")
     legend_below(figure, grid[0, 0], 6, fontsize=8)
-    figure.supylabel("$|\\Delta h_L|$, root mean square", fontsize=9)
+    figure.supylabel("$|\\Delta h_L|$ since the start, root mean square", fontsize=9)
     return figure
 
 
@@ -60,16 +61,15 @@ def _limits(dataset: xr.Dataset, tables: list[str]) -> tuple[float, float]:
 
 def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
     sizes, steps = at[direction].values, at["step"].values[1:]
-    colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(steps)))
     updates = at[f"feature_update_norm_by_{direction}"]
-    for step, color in zip(steps, colors, strict=True):
+    for step, color in zip(steps, shades(len(steps)), strict=True):
         values = updates.sel(step=step).mean("draw", skipna=False).values
         finite = np.where(np.isfinite(values), values, np.nan)
         axes.plot(sizes, finite, "o-", ms=2, lw=0.9, color=color, label=f"step {step}")
         beyond = ~(values < HIGHEST)
         axes.plot(sizes[beyond], np.full(beyond.sum(), 0.6 * HIGHEST), "^", ms=3, color=color)
     start = at[f"feature_norm_by_{direction}"].sel(step=0).mean("draw").values
-    axes.plot(sizes, start, "--", color=LAW, lw=0.9, label="$|h_L|$ at the start")
+    axes.plot(sizes, start, "--", color=GREY, lw=0.9, label="$|h_L|$ at the start")
     axes.tick_params(labelsize=7)
 
 

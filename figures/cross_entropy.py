@@ -6,15 +6,30 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, log_values, points, styled
+from figures.style import (
+    GREEN,
+    LAW,
+    MEAN_FIELD,
+    OLIVE,
+    ORANGE,
+    PURPLE,
+    SKY,
+    by_size,
+    legend_below,
+    legend_under,
+    log_values,
+    points,
+    styled,
+)
 
 STYLES = {
-    ("MLP", "he"): FURTHER[1],
-    ("MLP", "mup"): MEASURED,
-    ("ConvNet", "he"): FURTHER[2],
-    ("ConvNet", "fan_in"): FURTHER[3],
-    ("ConvNet", "mup"): FURTHER[0],
+    ("MLP", "he"): PURPLE,
+    ("MLP", "mup"): OLIVE,
+    ("ConvNet", "he"): ORANGE,
+    ("ConvNet", "fan_in"): SKY,
+    ("ConvNet", "mup"): GREEN,
 }
+HEADS = {"he": "He head", "mup": "muP head", "fan_in": "1/fan-in head"}
 MARKERS = {"squared": "o", "cross_entropy": "^"}
 
 
@@ -28,7 +43,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     _errors(errors, dataset)
     for axes in (scales, ratios, errors):
         by_size(axes, dataset["depth"].values, "depth L")
-    legend_below(figure, scales, 4)
+    legend_below(figure, scales, 4, fontsize=8)
     return figure
 
 
@@ -39,8 +54,9 @@ def _scales(axes: Axes, dataset: xr.Dataset) -> None:
             at = dataset.sel(net=net, head=head, loss=loss)
             scale = at["update_energy"].values ** -0.5
             stderr = 0.5 * scale * (at["update_energy_stderr"] / at["update_energy"]).values
-            words = f"{net}, {head}, {loss.replace('_', '-')}"
+            words = f"{net}, {HEADS[head]}, {loss.replace('_', '-')}"
             axes.errorbar(depth, scale, stderr, fmt=f"{marker}-", lw=0.7, color=color, label=words)
+    axes.set_title("learning-rate scale under both losses", fontsize=9)
     log_values(axes, "learning-rate scale eta*")
 
 
@@ -53,9 +69,10 @@ def _ratios(axes: Axes, dataset: xr.Dataset) -> None:
         relative = [(drawn["update_energy_stderr"] / drawn["update_energy"]).values for drawn in (entropic, squared)]
         axes.errorbar(depth, ratio, 0.5 * ratio * np.hypot(*relative), fmt="o-", lw=0.7, color=color)
     classes = int(dataset.attrs["classes"])
-    axes.axhline((classes - 1) ** -0.5, color=MEAN_FIELD, label="(C - 1)$^{-1/2}$")
+    axes.axhline((classes - 1) ** -0.5, color=MEAN_FIELD, label="small outputs: (C - 1)$^{-1/2}$")
     axes.set(ylabel="eta*, cross-entropy / squared")
-    axes.legend()
+    legend_under(axes, fontsize=8)
+    axes.set_title("flat if the prefactor alone changes", fontsize=9)
 
 
 def _errors(axes: Axes, dataset: xr.Dataset) -> None:
@@ -68,8 +85,8 @@ def _errors(axes: Axes, dataset: xr.Dataset) -> None:
     uniform = 1 - 1 / int(dataset.attrs["classes"])
     axes.axhline(uniform, ls="--", color=LAW, label="papers, 1 - 1/C")
     axes.set(ylabel="|p - y|$^2$")
-    axes.margins(y=0.6)
-    axes.legend(loc="upper right")
+    axes.set_title("squared error of probabilities, cross-entropy", fontsize=9)
+    legend_under(axes, fontsize=8)
 
 
 if __name__ == "__main__":

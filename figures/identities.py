@@ -27,17 +27,20 @@ def draw(dataset: xr.Dataset) -> Figure:
     labels.set(xlabel="layer l", xticks=layer)
     log_values(labels, "update energy")
     labels.legend(fontsize=7)
-    for place, (kind, color) in enumerate(zip(dataset["property"].values, (MEASURED, *FURTHER), strict=False)):
+    for place, (kind, color) in enumerate(zip(dataset["property"].values, FURTHER, strict=False)):
         values = np.maximum(dataset["violation"].sel(property=kind).values, ROUNDING)
         means.plot(values, np.arange(values.size) + 0.15 * (place - 1.5), "o", color=color, label=str(kind))
     means.set_yticks(range(dataset.sizes["aggregator"]), [str(name) for name in dataset["aggregator"].values])
     log_values(means, "largest violation", along="x")
     means.legend(fontsize=7)
-    norms.plot(np.sort(dataset["norm_ratio"].values), ".", color=MEASURED)
+    norms.plot(np.sort(dataset["norm_ratio"].values), ".", color=MEASURED, label="one example")
     norms.axhline(2.0, ls="--", color=LAW, label="bound of eq. 39")
     norms.axhline(1.0, color=MEAN_FIELD, label="bound by eigenvalues")
     norms.set(xlabel="example, sorted", ylabel="$|J| \\, s / \\gamma_{\\max}$", ylim=(0.0, 2.1))
     norms.legend(fontsize=7)
+    labels.set_title("average over all labels (eq. 18, 19)", fontsize=9)
+    means.set_title("properties that seven means violate", fontsize=9)
+    norms.set_title("Jacobian J of LayerNorm (eq. 39)", fontsize=9)
     return figure
 
 

@@ -2,22 +2,42 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, legend_under, log_values, styled
+from figures.style import (
+    FURTHER,
+    NORMS,
+    SCALINGS,
+    alike,
+    by_size,
+    key,
+    legend_below,
+    legend_under,
+    log_values,
+    shades,
+    styled,
+)
 from meanfield.verification import tuned_rates
 
 # A panel for each kind of net: those whose names begin so.
 PANELS = {"plain": ("mlp", "cnn"), "residual": ("residual",), "Transformers": ("transformer",), "loops": ("loop",)}
-COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
+# Families whose colour other figures have; others have one by their place in the panel.
+COLORS = {
+    "transformer pre": NORMS["pre"],
+    "transformer post": NORMS["post"],
+    "loop linear": SCALINGS["multiplier_linear"],
+    "loop sqrt": SCALINGS["multiplier_sqrt"],
+}
 
 
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
-    """Above: tuned rates with errors and fitted lines, one-step slopes dashed; below: losses of one family a panel."""
+    """Above: tuned rates with errors and fitted lines, one-step slopes dashed; below: losses of one family a panel.
+
+    Axes of rates are equally long, so that equal slopes look alike.
+    """
     kinds = {kind: _families(dataset, starts) for kind, starts in PANELS.items()}
     kinds = {kind: families for kind, families in kinds.items() if families}
     figure = Figure(figsize=(max(2.4 * len(kinds), 3.2), 6.2))
@@ -26,6 +46,10 @@ def draw(dataset: xr.Dataset) -> Figure:
         _optima(panels[0, column], dataset, families)
         panels[0, column].set_title(kind, fontsize=9)
         _curves(panels[1, column], dataset.sel(family=families[0]))
+    alike(panels[0])
+    key(panels[1, 0], "tuned rate, and power law fitted to it", marker="o")
+    key(panels[1, 0], "slope of the one-step scale", ls="--")
+    key(panels[1, 0], "2 / $\\lambda_{max}$, nothing tuned", marker="o", fillstyle="none", ls="")
     legend_below(figure, panels[1, 0])
     return figure
 
@@ -36,7 +60,8 @@ def _families(dataset: xr.Dataset, starts: tuple[str, ...]) -> list[str]:
 
 def _optima(axes: Axes, dataset: xr.Dataset, families: list[str]) -> None:
     """Tuned rates, fitted lines; one-step scales through the middle of the points, dashed; stable rates, rings."""
-    for family, color in zip(families, COLORS, strict=False):
+    for family, by_place in zip(families, FURTHER, strict=False):
+        color = COLORS.get(family, by_place)
         at = tuned_rates.family_at(dataset, family)
         depth, rate = at["depth"].values, 10.0 ** at["tuned_rate_log10"].values
         below, above = (np.abs(rate * 10.0 ** (side * at["tuned_rate_log10_stderr"].values) - rate) for side in (-1, 1))
@@ -50,7 +75,7 @@ def _optima(axes: Axes, dataset: xr.Dataset, families: list[str]) -> None:
             axes.plot(depth, np.exp(scale - scale.mean() + np.log(rate).mean()), "--", color=color)
     by_size(axes, dataset["depth"].values, "depth")
     log_values(axes, "learning rate")
-    legend_under(axes, 1, fontsize=7)
+    legend_under(axes, 1, fontsize=7, title="family: slope of the tuned rate", title_fontsize=7)
 
 
 def _curves(axes: Axes, at: xr.Dataset) -> None:
@@ -58,9 +83,8 @@ def _curves(axes: Axes, at: xr.Dataset) -> None:
 
     The axis ends above the losses of the least rates, where nets hardly train.
     """
-    shades = colormaps["viridis"](np.linspace(0.0, 0.9, at.sizes["depth"]))
     untrained = []
-    for depth, shade in zip(at["depth"].values, shades, strict=True):
+    for depth, shade in zip(at["depth"].values, shades(at.sizes["depth"]), strict=True):
         losses = at["final_loss"].sel(depth=depth)
         every = losses.isel(rate=np.flatnonzero(np.isfinite(losses.values).all(axis=-1)))
         curve = np.exp(np.log(every.values).mean(axis=-1))

@@ -48,7 +48,7 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 def _panel(axes: Axes, mean: xr.DataArray, stderr: xr.DataArray) -> None:
-    axes.axhline(0.0, color=MEASURED, lw=0.6)
+    axes.axhline(0.0, color=MEASURED, lw=0.6, label="rate tuned at this size")
     shown = [rule for rule in LOOKS if rule in mean["rule"].values]
     for place, rule in enumerate(shown):
         color, line, label = LOOKS[rule]

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import MEAN_FIELD, MEASURED, by_size, correlations, points, styled
+from figures.style import LAW, MEAN_FIELD, MEASURED, by_size, correlations, legend_below, points, styled
 
 ROWS = {"deep": "deep, own weights", "looped": "looped, one matrix"}
 SCALINGS = {"none": "eps = 1", "sqrt": "eps = L$^{-1/2}$", "linear": "eps = 1/L"}
@@ -16,20 +16,26 @@ SCALINGS = {"none": "eps = 1", "sqrt": "eps = L$^{-1/2}$", "linear": "eps = 1/L"
 def draw(dataset: xr.Dataset) -> Figure:
     """Rows deep and looped; columns none, sqrt and linear scaling, then the heatmap of increments.
 
-    As figures 1 and 2 of Wang et al. 2026.
+    As figures 1 and 2 of Wang et al. 2026. Both panels of a scaling share their axis.
     """
-    figure = Figure(figsize=(10.0, 4.6))
+    figure = Figure(figsize=(10.0, 5.2))
     panels = figure.subplots(2, 4)
+    for above, below in panels[:, :3].T:
+        below.sharey(above)
     for row, (model, title) in zip(panels, ROWS.items(), strict=True):
         for axes, (scaling, label) in zip(row, SCALINGS.items(), strict=False):
             _draw_energy(axes, dataset.sel(model=model, scaling=scaling))
             axes.set_title(f"{title}, {label}", fontsize=8)
         correlations(row[3], dataset.sel(model=model)["increment_correlation"].values, "step")
-        row[3].set_title("correlation of increments", fontsize=8)
+        row[3].set_title(f"increments of two steps, {title}", fontsize=8)
         row[0].set_ylabel("ln H, residual energy")
-    for axes in panels[1, :3]:
-        axes.set_xlabel("loops L")
-    panels[0, 0].legend()
+    looped = dataset.sel(model="looped", scaling="sqrt")
+    loops, first = looped["loops"].values, float(looped["log_energy_far"][0])
+    panels[1, 1].plot(loops, first + np.log(loops / loops[0]), "--", color=LAW, label="H as L (Wang et al. 2026)")
+    for above, below in panels[:, :3].T:
+        above.set_ylim(bottom=-0.15, top=max(1.0, above.get_ylim()[1]))
+        below.set_xlabel("steps or loops L")
+    legend_below(figure, panels[1, 1])
     return figure
 
 
@@ -39,8 +45,6 @@ def _draw_energy(axes: Axes, at: xr.Dataset) -> None:
     axes.plot(at["far_loops"].values[near], at["log_energy_far"].values[near], color=MEAN_FIELD, label="mean field")
     points(axes, loops, at, "log_energy", color=MEASURED, label="drawn")
     by_size(axes, loops, "")
-    top = float(np.nanmax(at["log_energy"].values))
-    axes.set_ylim(-0.15, max(1.1 * top, 1.0))
 
 
 if __name__ == "__main__":

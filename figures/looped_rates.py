@@ -2,12 +2,11 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import legend_below, log_values, styled
+from figures.style import legend_below, log_values, shades, styled
 
 TITLES = {"sqrt": "branches times $(2L)^{-1/2}$", "linear": "branches times $1/(2L)$"}
 # Losses above so many times the least are beyond the panel: training was unstable.
@@ -33,13 +32,21 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 def _curves(axes: Axes, at: xr.Dataset) -> None:
     """Means over seeds with standard errors at the rates where no seed has diverged."""
-    shades = colormaps["viridis"](np.linspace(0.0, 0.9, at.sizes["loops"]))
-    for loops, shade in zip(at["loops"].values, shades, strict=True):
+    for loops, shade in zip(at["loops"].values, shades(at.sizes["loops"]), strict=True):
         losses = at["final_loss"].sel(loops=loops)
         every = losses.isel(rate=np.flatnonzero(np.isfinite(losses.values).all(axis=-1)))
         mean, error = every.mean("seed").values, every.std("seed", ddof=1).values / every.sizes["seed"] ** 0.5
         rates = every["rate"].values
-        axes.errorbar(rates, mean, error, color=shade, fmt="o-", ms=2.5, lw=1.0, label=f"{loops} loops")
+        axes.errorbar(
+            rates,
+            mean,
+            error,
+            color=shade,
+            fmt="o-",
+            ms=2.5,
+            lw=1.0,
+            label=f"{loops} loop" + ("s" if loops > 1 else ""),
+        )
         best = float(at["tuned_rate_log10"].sel(loops=loops))
         axes.plot(10.0**best, np.interp(best, np.log10(rates), mean), "*", color=shade, ms=9)
 

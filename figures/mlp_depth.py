@@ -9,11 +9,24 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, legend_under, log_values, points, styled
-from meanfield.verification import is_converged
+from figures.style import (
+    GREY,
+    LABEL_TERM,
+    LAW,
+    MEAN_FIELD,
+    MEASURED,
+    OUTPUT_TERM,
+    key,
+    layer_ticks,
+    legend_under,
+    log_values,
+    points,
+    styled,
+)
+from meanfield.verification import PAPERS_EXPONENT, is_converged
 
-# Name, letter, colour of the measured points, colour of the exact line.
-TERMS = (("label_term", "B", MEASURED, MEAN_FIELD), ("output_term", "A", FURTHER[0], FURTHER[1]))
+# Name, letter, colours of the measured points and of the exact line.
+TERMS = (("label_term", "B", LABEL_TERM, MEAN_FIELD), ("output_term", "A", OUTPUT_TERM, OUTPUT_TERM))
 HEAD = "he"
 
 
@@ -32,10 +45,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     title = f"{net['activation']} net, width {net['width']}, {net['outputs']} outputs, {net['head']} head"
     draws = f"{dataset.attrs['draws']} draws, seed {dataset.attrs['seed']}"
     growth.set_title(f"a  {title}, {draws}", fontsize=8, loc="left")
-    ratio.set_title("b  drawn over exact; open: not converged", fontsize=8, loc="left")
-    nets.set_title("c  single nets: update energy over its exact mean", fontsize=8, loc="left")
-    shape.set_title("d  logarithm of one net's update energy; 0 skewness: log-normal", fontsize=8, loc="left")
-    excess.set_title("e  finite width: exact overlap energy over its leading order", fontsize=8, loc="left")
+    ratio.set_title("b  drawn over exact", fontsize=8, loc="left")
+    nets.set_title("c  single nets: update energy S over its exact mean", fontsize=8, loc="left")
+    shape.set_title("d  logarithm of one net's update energy S", fontsize=8, loc="left")
+    excess.set_title("e  finite width: exact overlap energy F", fontsize=8, loc="left")
     width = f"$10^{{{np.log10(float(dataset['outputs'].max())):.0f}}}$"
     slope.set_title(f"f  learning-rate scale, exact, width {width}, {HEAD} head", fontsize=8, loc="left")
     return figure
@@ -56,6 +69,7 @@ def _draw_layers(growth: Axes, ratio: Axes, dataset: xr.Dataset) -> None:
     ratio.set(xlabel="layer l", ylabel="drawn / exact")
     growth.tick_params(labelbottom=False)
     layer_ticks(ratio, int(layer[-1]))
+    key(growth, "open: not converged", marker="o", mfc="white", ls="")
     handles, labels = growth.get_legend_handles_labels()
     legend_under(ratio, 3, handles=handles, labels=labels, fontsize=8)
 
@@ -63,17 +77,17 @@ def _draw_layers(growth: Axes, ratio: Axes, dataset: xr.Dataset) -> None:
 def _draw_single_nets(nets: Axes, shape: Axes, dataset: xr.Dataset) -> None:
     """Quantiles over nets against the mean, with a log-normal median; spread and skewness of the logarithm."""
     layer, exact = dataset["layer"].values, dataset["update_energy_exact"].values
-    styles = (("1 in 10 below", FURTHER[0], "v"), ("median net", MEASURED, "o"), ("1 in 10 above", FURTHER[1], "^"))
-    for share, (label, color, marker) in zip(dataset["quantile"].values, styles, strict=True):
+    styles = (("1 in 10 below", "v"), ("median net", "o"), ("1 in 10 above", "^"))
+    for share, (label, marker) in zip(dataset["quantile"].values, styles, strict=True):
         at = dataset.sel(quantile=share)
-        points(nets, layer, at, "update_energy_quantile", over=exact, fmt=marker, color=color, lw=0.8, label=label)
+        points(nets, layer, at, "update_energy_quantile", over=exact, fmt=marker, color=MEASURED, lw=0.8, label=label)
     spread = dataset["update_energy_log_spread"].values
-    nets.plot(layer, np.exp(-(spread**2) / 2), color=MEAN_FIELD, label="median if log-normal")
-    nets.axhline(1.0, ls="--", color=LAW, label="exact mean")
-    for name, color, marker in (("spread", FURTHER[2], "D"), ("skewness", FURTHER[3], "s")):
+    nets.plot(layer, np.exp(-(spread**2) / 2), "--", color=MEAN_FIELD, label="median if log-normal")
+    nets.axhline(1.0, color=MEAN_FIELD, lw=0.8, label="exact mean")
+    for name, marker in (("spread", "D"), ("skewness", "s")):
         words = f"{name} of ln S"
-        points(shape, layer, dataset, f"update_energy_log_{name}", fmt=marker, color=color, lw=0.8, label=words)
-    shape.axhline(0.0, ls="--", color=LAW)
+        points(shape, layer, dataset, f"update_energy_log_{name}", fmt=marker, color=MEASURED, lw=0.8, label=words)
+    shape.axhline(0.0, ls="--", color=MEAN_FIELD, label="log-normal: skewness 0")
     log_values(nets, along="x")
     log_values(nets, "S of one net / exact mean")
     shape.set(xlabel="layer l", ylabel="sd and skewness of ln S")
@@ -96,14 +110,14 @@ def _points(axes: Axes, dataset: xr.Dataset, name: str, over: ArrayLike, color: 
 def _draw_excess(axes: Axes, dataset: xr.Dataset) -> None:
     """The correction of every width against l/n on one curve, and against it the claim: a constant over n."""
     share = dataset["depth_over_width"].values
-    axes.plot(share, dataset["excess_at_share"].isel(width=-1).values, color=MEASURED, lw=0.8)
-    for width, color, marker in zip(dataset["width"].values, FURTHER, "osD^", strict=False):
+    axes.plot(share, dataset["excess_at_share"].isel(width=-1).values, color=MEAN_FIELD, lw=0.8)
+    for width, marker in zip(dataset["width"].values, "osD^", strict=False):
         at = dataset.sel(width=width)
         correction, first = at["excess_at_share"].values, at["excess_at_layer"].values[0]
-        axes.plot(share, correction, marker, color=color, mfc="none", label=f"n = {width}")
-        axes.axhline(first, ls="--", lw=0.8, color=color)
+        axes.plot(share, correction, marker, color=MEAN_FIELD, mfc="none", label=f"exact, n = {width}")
+        axes.plot(share, np.full(len(share), first), f"{marker}--", lw=0.8, color=LAW, mfc="none", markevery=[-1])
     layer = int(dataset["fixed_layer"][0])
-    axes.plot([], [], "--", color="grey", lw=0.8, label=f"uniform C/n, C from layer {layer}")
+    axes.plot([], [], "--", color=LAW, lw=0.8, label=f"papers, C/n from layer {layer} on")
     log_values(axes, "layer over width, l/n", along="x")
     log_values(axes, "F / leading order, less 1")
     axes.legend()
@@ -112,16 +126,15 @@ def _draw_excess(axes: Axes, dataset: xr.Dataset) -> None:
 def _draw_slope(axes: Axes, dataset: xr.Dataset) -> None:
     depth = dataset["share_depth"].values
     width = dataset["outputs"].values.max()
-    for outputs, color, marker in zip(dataset["outputs"].values, (MEAN_FIELD, *FURTHER), "os^", strict=False):
+    for outputs, marker in zip(dataset["outputs"].values, "os^", strict=False):
         slopes = dataset["scale_slope"].sel(head=HEAD, outputs=outputs).values
         label = "as many outputs as units" if outputs == width else f"{outputs} output" + ("s" if outputs > 1 else "")
-        axes.plot(depth, slopes, f"{marker}-", color=color, label=label)
-    for level, text, place, shift in ((-1.5, "-3/2", -1, 3), (-2.0, "-2", 0, -10)):
-        axes.axhline(level, ls="--", lw=0.8, color=LAW)
-        axes.annotate(text, (depth[place], level), textcoords="offset points", xytext=(0, shift), fontsize=8, color=LAW)
+        axes.plot(depth, slopes, f"{marker}-", color=MEAN_FIELD, label=label)
+    axes.axhline(PAPERS_EXPONENT, ls="--", lw=0.8, color=LAW, label="papers, -3/2")
+    axes.axhline(-2.0, ls=":", lw=0.8, color=GREY, label="-2")
     log_values(axes, "depth L", along="x")
     axes.set_ylabel("local slope of eta*(L)")
-    axes.legend()
+    legend_under(axes, 2, fontsize=8)
 
 
 if __name__ == "__main__":

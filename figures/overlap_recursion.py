@@ -2,13 +2,13 @@
 
 import json
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, log_values, points, styled
+from figures.style import FURTHER, LAW, key, layer_ticks, legend_under, log_values, points, styled
 
-COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
 PANELS = {"overlap": "mean overlap T of two directions", "squared_overlap": "mean squared overlap"}
 
 
@@ -25,15 +25,22 @@ def draw(dataset: xr.Dataset) -> Figure:
         for index, pair in enumerate(map(str, dataset["pair"].values)):
             if name == "overlap" and dataset.sizes["pair"] > 1 and len(set(pair.split(":"))) == 1:
                 continue
-            at, color = dataset.sel(pair=pair), COLORS[index % len(COLORS)]
-            axes.plot(layer, at[f"{name}_exact"].values, color=color)
+            at, color = dataset.sel(pair=pair), FURTHER[index % len(FURTHER)]
+            exact = at[f"{name}_exact"].values
+            axes.plot(layer, exact, color=color)
+            if name == "overlap":
+                conserved = np.where(np.isfinite(exact), exact[np.isfinite(exact)][0], np.nan)
+                axes.plot(layer, conserved, "--", color=LAW, lw=1.0, zorder=3)
             points(axes, layer, at, name, color=color, label=pair)
         axes.set_ylabel(label)
     log_values(axes)
     axes.set(xlabel="layer h")
     layer_ticks(axes, int(layer[-1]))
-    figure.axes[1].legend(title="directions layer,unit:layer,unit")
-    title = f"{net['activation']} net, width {net['width']}; points: {dataset.attrs['draws']} draws, lines: exact"
+    key(axes, f"{dataset.attrs['draws']} draws", marker="o", ls="")
+    key(axes, "exact")
+    axes.plot([], [], "--", color=LAW, lw=1.0, label="conserved (Zhang et al. 2026)")
+    legend_under(axes, 2, title="two directions, layer,unit:layer,unit")
+    title = f"{net['activation']} net, width {net['width']}"
     figure.axes[0].set_title(title, fontsize=8, loc="left")
     return figure
 

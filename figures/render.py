@@ -1,8 +1,10 @@
 """From a dataset to a picture file: drawn in a style, with a caption that says how to make it again."""
 
+import hashlib
 import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -19,9 +21,11 @@ Draw = Callable[[xr.Dataset], Figure]
 # Dates and versions that formats would add; without them equal datasets give equal files.
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
-    "svg": {"Date": None},
+    "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None},
 }
+# Where an SVG names its parts, and where it uses them.
+NAMES = re.compile(rb'(\bid="|href="#|url\(#)')
 # Characters of a caption line per inch of the figure, and what it looks like.
 DENSITY = 19
 LINE = 0.13  # inches
@@ -40,11 +44,29 @@ def save(draw: Draw, dataset: xr.Dataset, path: Path, style: str = "light") -> N
 
 def rendered(draw: Draw, dataset: xr.Dataset, kind: str = "png", style: str = "light") -> bytes:
     """The file that `save` writes, of a kind of `METADATA`."""
-    with chosen_style(style), styled(), io.BytesIO() as picture:
+    return pictures(draw, dataset, [kind], style)[kind]
+
+
+def pictures(draw: Draw, dataset: xr.Dataset, kinds: Sequence[str], style: str = "light") -> dict[str, bytes]:
+    """The files of several kinds, from a figure that is drawn and laid out once."""
+    with chosen_style(style), styled():
         figure = draw(dataset)
-        _add_caption(figure, caption(dataset))
-        figure.savefig(picture, format=kind, metadata=METADATA[kind])
-        return picture.getvalue()
+        # No file is laid out anew, which would draw everything twice, and over the caption.
+        with rc_context({"figure.constrained_layout.use": False}):
+            _add_caption(figure, caption(dataset))
+            return {kind: _file(figure, kind) for kind in kinds}
+
+
+def _file(figure: Figure, kind: str) -> bytes:
+    with io.BytesIO() as file:
+        figure.savefig(file, format=kind, metadata=METADATA[kind])
+        return _with_own_names(file.getvalue()) if kind == "svg" else file.getvalue()
+
+
+def _with_own_names(svg: bytes) -> bytes:
+    """Names of its parts that no other picture has, so that several stand in one page: those of others begin alike."""
+    own = f"m{hashlib.sha256(svg).hexdigest()[:10]}-".encode()
+    return NAMES.sub(rb"\g<1>" + own, svg)
 
 
 def _add_caption(figure: Figure, words: str) -> None:
@@ -52,8 +74,7 @@ def _add_caption(figure: Figure, words: str) -> None:
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     # None, not "none": a mere placeholder would make savefig draw everything twice.
-    with rc_context({"figure.constrained_layout.use": False}):
-        figure.set_layout_engine(None)
+    figure.set_layout_engine(None)
     lines = fill(words, int(DENSITY * figure.get_figwidth()))
     strip = LINE * (lines.count("\n") + 1.5)
     height = figure.get_figheight() + strip

@@ -5,25 +5,29 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, by_size, legend_below, styled
+from figures.style import TABLES, alike, by_size, key, legend_below, styled
 
 RULES = {
-    "standard": ("standard parameterization", LAW, "s"),
-    "many": ("condition 3.1 (k $\\geq$ 2)", MEAN_FIELD, "o"),
-    "one": ("condition B.1 (k = 1)", FURTHER[0], "^"),
+    "standard": ("standard parameterization", "s"),
+    "many": ("condition 3.1 (k $\\geq$ 2)", "o"),
+    "one": ("condition B.1 (k = 1)", "^"),
 }
 
 
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
-    """A panel for every setting and direction; full marks have neighbours on both sides, open ones are at an end."""
+    """A panel for every setting and direction; full marks have neighbours on both sides, open ones are at an end.
+
+    Axes are equally long, so that flat lines look flat.
+    """
     panels = list(dict.fromkeys(zip(dataset["setting"].values, dataset["direction"].values, strict=True)))
     figure = Figure(figsize=(10.0, 2.4 * -(-len(panels) // 4)))
     grid = figure.subplots(-(-len(panels) // 4), 4, squeeze=False).ravel()
     for axes, (setting, direction) in zip(grid, panels, strict=False):
         chosen = dataset["table"].values[(dataset["setting"] == setting) & (dataset["direction"] == direction)]
         for at in (dataset.sel(table=place) for place in chosen):
-            words, color, marker = RULES[str(at["parameterization"].values)]
+            rule = str(at["parameterization"].values)
+            (words, marker), color = RULES[rule], TABLES[rule]
             within = np.isfinite(at["ladder"].values)
             sizes, best, error = (at[name].values[within] for name in ("ladder", "optimum", "optimum_stderr"))
             look = {"color": color, "marker": marker, "lw": 1, "mfc": "white"}
@@ -34,9 +38,10 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_title(str(setting), fontsize=9)
     for axes in grid[len(panels) :]:
         axes.remove()
-    figure.supylabel("log2 of the best base value", fontsize=9)
+    alike(grid[: len(panels)])
+    figure.supylabel("log2 of the best base value: a unit is an octave", fontsize=9)
     in_depth = next(axes for axes, (setting, way) in zip(grid, panels, strict=False) if way == "depth")
-    in_depth.plot([], [], "o", color="0.4", mfc="white", label="open: the best is at an end of the grid")
+    key(in_depth, "open: the best is at an end of the grid", marker="o", mfc="white", ls="")
     legend_below(figure, in_depth)
     return figure
 

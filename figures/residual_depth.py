@@ -5,11 +5,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, log_values, points, styled
+from figures.style import LAW, SCALINGS, by_size, key, legend_below, log_values, points, styled
 
 NAME = "label_learning_rate_scale"
-COLORS = {"init": MEASURED, "multiplier_sqrt": MEAN_FIELD, "multiplier_linear": FURTHER[0], "none": FURTHER[1]}
-
 LABELS = {
     "init": "variance 1/K",
     "multiplier_sqrt": "multiplier $K^{-1/2}$",
@@ -25,17 +23,20 @@ def draw(dataset: xr.Dataset) -> Figure:
     figure = Figure(figsize=(7.4, 3.4))
     panels = np.atleast_1d(figure.subplots(1, dataset.sizes["block_depth"], sharey=True))
     for axes, k in zip(panels, dataset["block_depth"].values, strict=True):
-        for scaling, color in COLORS.items():
+        for scaling, words in LABELS.items():
+            color = SCALINGS[scaling]
             at = dataset.sel(activation="relu", block_depth=k, scaling=scaling)
             theory = np.exp(at[f"log_{NAME}_theory"].values)
             axes.plot(blocks, theory / theory[0], color=color)
-            points(axes, blocks, at, NAME, over=theory[0], color=color, label=LABELS[scaling])
+            points(axes, blocks, at, NAME, over=theory[0], color=color, label=words)
         axes.plot(blocks, (blocks / blocks[0]) ** -1.5, "--", color=LAW, label="papers, -3/2")
         by_size(axes, blocks, "blocks K")
         axes.set_title(f"branches of k = {k}", fontsize=9)
     smallest = (blocks[-1] / blocks[0]) ** -2.2
     panels[0].set_ylim(smallest, 1 / smallest**0.6)
-    log_values(panels[0], "eta* of the label term, relative")
+    log_values(panels[0], f"eta*(K) / eta*({blocks[0]}), label term")
+    key(panels[0], "mean field")
+    key(panels[0], "drawn", marker="o", ls="")
     figure.suptitle("K blocks and no layer below them: a stem stops every rise", fontsize=9)
     legend_below(figure, panels[0])
     return figure

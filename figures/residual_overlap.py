@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, layer_ticks, points, styled
+from figures.style import FURTHER, LAW, key, layer_ticks, points, styled
 
-COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
-LABELS = ("mean overlap T, one unit of the stream", "mean overlap T, two units of the stream")
+LABELS = ("mean overlap T, same unit of the stream", "mean overlap T, two units of the stream")
 
 
 @styled()
@@ -29,6 +28,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     for index in np.flatnonzero(one_unit):
         bound = at_birth[index] * dataset["growth_bound"][index]
         upper.plot(dataset["layer"].values, bound.values, "--", color=LAW, zorder=1)
+    upper.plot([], [], "--", color=LAW, label="bound (Zhang et al. 2026)")
+    for axes in (upper, lower):
+        key(axes, "law (Zhang et al. 2026)")
+        key(axes, f"{dataset.attrs['draws']} draws", marker="o", ls="")
     _pairs(upper, dataset, np.flatnonzero(one_unit), at_birth * dataset["growth"])
     _pairs(lower, dataset, np.flatnonzero(~one_unit), dataset["overlap_law"])
     for axes, label in zip((upper, lower), LABELS, strict=True):
@@ -38,8 +41,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     lower.set(xlabel="depth unit: stem, blocks, tail")
     layer_ticks(lower, int(dataset["layer"][-1]))
     title = "{activation} net, {depth} blocks of width {width}, scaling {scaling}".format_map(net)
-    legend = f"points: {dataset.attrs['draws']} draws, lines: law, dashed: bound"
-    upper.set_title(f"{title}\n{legend}", fontsize=8, loc="left")
+    upper.set_title(title, fontsize=8, loc="left")
     return figure
 
 
@@ -47,7 +49,7 @@ def _pairs(axes: Axes, dataset: xr.Dataset, places: Iterable[int], law: xr.DataA
     """Points with errors, and their law in the same colour."""
     layer = dataset["layer"].values
     for index in places:
-        at, color = dataset.isel(pair=index), COLORS[index % len(COLORS)]
+        at, color = dataset.isel(pair=index), FURTHER[index % len(FURTHER)]
         axes.plot(layer, law.isel(pair=index).values, color=color)
         points(axes, layer, at, "overlap", color=color, label=str(at["pair"].values))
 

@@ -6,10 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, legend_under, log_values, styled
+from figures.style import FURTHER, LAW, by_size, legend_below, legend_under, log_values, styled
 
 MARKERS = "osv^D<>P*"
-COLORS = (MEASURED, MEAN_FIELD, *FURTHER)
 
 
 @styled()
@@ -21,17 +20,17 @@ def draw(dataset: xr.Dataset) -> Figure:
     for row, direction in zip(grid, ("width", "depth"), strict=True):
         sizes = dataset[direction].values
         initial = dataset[f"weight_product_by_{direction}"].mean("draw").transpose("weight_product_name", ...)
-        for name, values, color in zip(dataset["weight_product_name"].values, initial.values, COLORS, strict=False):
+        for name, values, color in zip(dataset["weight_product_name"].values, initial.values, FURTHER, strict=False):
             row[0].plot(sizes, values / values[0], "o-", color=color, label=_symbols(str(name)))
         products = dataset[f"update_product_by_{direction}"].mean("draw")
         for axes, name in zip(row[1:], names, strict=True):
             at = products.sel(update_product_name=name).transpose("optimizer", direction)
             for place, (optimizer, values) in enumerate(zip(dataset["optimizer"].values, at.values, strict=True)):
-                style = {"marker": MARKERS[place], "color": COLORS[place % len(COLORS)], "lw": 0.8}
-                axes.plot(sizes, values / values[0], label=str(optimizer), **style)
+                style = {"marker": MARKERS[place], "color": FURTHER[place % len(FURTHER)], "lw": 0.8}
+                axes.plot(sizes, values / values[0], label=str(optimizer).replace("_", " "), **style)
             _finish(axes, sizes, direction, name)
         _finish(row[0], sizes, direction, "initially")
-        log_values(row[0], "product, smallest net = 1")
+        log_values(row[0], "over smallest net")
     low, high = grid[0, 0].get_ylim()
     grid[0, 0].set_ylim(min(low, 0.3), max(high, 3.0))
     legend_under(grid[-1, 0], fontsize=8)
@@ -49,7 +48,7 @@ def _symbols(name: str) -> str:
 
 def _finish(axes: Axes, sizes: np.ndarray, direction: str, name: str) -> None:
     asked = sizes[0] / sizes if direction == "depth" and name.startswith("a_l") else np.ones(len(sizes))
-    axes.plot(sizes, asked, "--", color=LAW, label="condition", zorder=9)
+    axes.plot(sizes, asked, "--", color=LAW, label="papers, condition", zorder=9)
     by_size(axes, sizes, direction)
     axes.set_title(_symbols(name), fontsize=9)
 

@@ -1,6 +1,6 @@
 """One look for all figures: colour-blind-safe colours, quiet axes, fixed sizes; used as a context."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import ceil, floor, log10
@@ -13,15 +13,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common import require_choice
 
-# Okabe and Ito's palette, in the order: measured, mean field, papers' law, further series.
+# Okabe and Ito's palette, and two colours of Tol's. Black is measured, blue theory, vermilion a published law; where
+# panels show several series, each has one of the further colours, and its theory is a line of the same colour.
 MEASURED = "#000000"
 MEAN_FIELD = "#0072B2"
 LAW = "#D55E00"
-FURTHER = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREEN, PURPLE, ORANGE, SKY, WINE, OLIVE = "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999933"
+FURTHER = (GREEN, PURPLE, ORANGE, SKY, WINE, OLIVE)
+# What lines and marks of several colours have in common stands in the legend in grey, and so does what no paper says.
+GREY = "#707070"
+# What has one colour in every figure: parts of the update, residual scalings, tables of hyperparameters, norms.
+LABEL_TERM, OUTPUT_TERM, WHOLE_UPDATE = MEASURED, GREEN, ORANGE
+SCALINGS = {"none": PURPLE, "init": SKY, "multiplier_sqrt": ORANGE, "multiplier_linear": GREEN}
+TABLES = {"standard": ORANGE, "one": GREEN, "many": PURPLE}
+NORMS = {"post": WINE, "pre": OLIVE}
 
 _STYLE = {
     "figure.dpi": 150,
@@ -76,13 +85,39 @@ def points(axes: Axes, x: ArrayLike, drawn: xr.Dataset, name: str, *, over: Arra
     axes.errorbar(x, value, stderr, **{"fmt": "o", **look})
 
 
+def shades(count: int) -> NDArray[np.float64]:
+    """Colours of what stands in an order, as sizes and steps do: dark at first, bright at last."""
+    return np.asarray(matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, count)))
+
+
+def key(axes: Axes, label: str, **look: Any) -> None:
+    """An entry of the legend, in grey, for what lines or marks of several colours have in common."""
+    axes.plot([], [], label=label, **{"color": GREY, **look})
+
+
+def alike(panels: Iterable[Axes], least: float = 0.0) -> None:
+    """Vertical axes of one length, each around what it shows: lines that rise alike look alike, and flat ones flat.
+
+    On logarithmic axes the length is a factor; it is ``least``, in decades or units, or more.
+    """
+    panels = list(panels)
+    logs = [axes.get_yscale() == "log" for axes in panels]
+    ends = [np.log10(axes.get_ylim()) if log else axes.get_ylim() for axes, log in zip(panels, logs, strict=True)]
+    half = max(least, *(high - low for low, high in ends)) / 2
+    for axes, log, (low, high) in zip(panels, logs, ends, strict=True):
+        span = (low + high) / 2 - half, (low + high) / 2 + half
+        axes.set_ylim(*(10.0**end if log else end for end in span))
+
+
 def correlations(axes: Axes, matrix: ArrayLike, place: str) -> None:
     """A heatmap of the correlations of all pairs of places, counted from 1, with its scale of colours."""
     last = len(np.asarray(matrix))
     image = axes.imshow(matrix, origin="lower", vmin=0.0, vmax=1.0, cmap="viridis", extent=(0.5, last + 0.5) * 2)
     axes.grid(False)
     axes.set(xlabel=place, ylabel=place)
-    axes.figure.colorbar(image, ax=axes, shrink=0.8)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, label="correlation")
 
 
 def layer_ticks(axes: Axes, last: int) -> None:

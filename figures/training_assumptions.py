@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, MEAN_FIELD, MEASURED, by_size, legend_below, styled
+from figures.style import GREEN, ORANGE, SKY, by_size, key, legend_below, styled
 
 PANELS = {
     "weight_travel_ratio": "G.1: $|W_t| / (|W_0| + |W_t - W_0|)$",
@@ -16,7 +16,7 @@ PANELS = {
     "weight_alignment": "F.1: $|Wz| / (|W| |z|)$",
     "update_alignment": "F.2: $|\\Delta W z| / (|\\Delta W| |z|)$",
 }
-LADDERS = {"width": ("by width", MEASURED), "depth": ("by depth", MEAN_FIELD), "batch": ("by batch size", FURTHER[0])}
+LADDERS = {"width": ("by width", SKY), "depth": ("by depth", ORANGE), "batch": ("by batch size", GREEN)}
 PLACES = {"last block, layer 2": ("-", "last block"), "input": ("--", "input")}
 FAINT = 0.35
 
@@ -38,7 +38,9 @@ def draw(dataset: xr.Dataset) -> Figure:
         axes.set_ylim(0.0, max(1.05, axes.get_ylim()[1]))
         axes.set_title(title, fontsize=9)
     first, last = (int(dataset["step"][end]) for end in (0, -1))
-    figure.supylabel(f"ratio at step {last}; faint: at step {first}", fontsize=9)
+    figure.supylabel(f"ratio at step {last}", fontsize=9)
+    for style, layer in PLACES.values():
+        key(panels[0], f"faint: at step {first}, {layer}", ls=style, lw=1, alpha=FAINT)
     legend_below(figure, panels[0])
     return figure
 

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import LAW, by_size, legend_below, log_values, styled
+from figures.style import TABLES, alike, by_size, key, legend_below, log_values, styled
 
-COLORS = {"standard": "C3", "one": "C1", "many": "C0"}
 TITLES = {"standard": "standard", "one": "k = 1 table", "many": "k $\\geq$ 2 table"}
 NORMALISED = {"layer": "LayerNorm", "rms": "RMS norm", "none": "no normalisation"}
 DIRECTIONS = ("width", "depth")
@@ -22,6 +21,8 @@ HIGHEST = 1e3
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """A row per normalisation, a column per ladder; colors: tables; markers: optimizers; dashed: before training.
+
+    Axes are equally long, a decade or more, so that what is flat looks flat.
 
     Of errors, which are those of means over draws, most are smaller than the marks.
     """
@@ -36,6 +37,7 @@ def draw(dataset: xr.Dataset) -> Figure:
             axes.set_title(NORMALISED[norm], fontsize=9)
     for axes, direction in zip(grid[-1], DIRECTIONS, strict=True):
         by_size(axes, dataset[direction].values, {"width": "width", "depth": "blocks"}[direction])
+    alike(grid[:, 0], least=1.0)
     legend_below(figure, grid[0, 0], 4, fontsize=8)
     return figure
 
@@ -50,12 +52,12 @@ def _panel(axes: Axes, features: xr.DataArray, direction: str) -> None:
             mean, stderr = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
             shown = mean < HIGHEST
             label = f"{TITLES[table]}, {optimizer.replace('_', ' ')}"
-            look: dict[str, Any] = {"ms": 4, "lw": 1.0, "color": COLORS[table], "label": label}
+            look: dict[str, Any] = {"ms": 4, "lw": 1.0, "color": TABLES[table], "label": label}
             axes.errorbar(sizes[shown], mean[shown], stderr[shown], fmt=f"{marker}-", **look)
             if optimizer == str(features["optimizer"].values[0]):
                 begun = at.isel(step=0).mean("draw").values
-                axes.plot(sizes, np.where(begun < HIGHEST, begun, np.nan), "--", color=COLORS[table], lw=0.8)
-    axes.plot([], [], "--", color=LAW, lw=0.8, label="before training")
+                axes.plot(sizes, np.where(begun < HIGHEST, begun, np.nan), "--", color=TABLES[table], lw=0.8)
+    key(axes, "before training", ls="--", lw=0.8)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED, by_size, legend_below, log_values, styled
+from figures.style import FURTHER, by_size, legend_below, log_values, styled
 
-COLORS = (MEASURED, MEAN_FIELD, LAW, *FURTHER)
 TITLES = {"many": "k $\\geq$ 2 table", "one": "k = 1 table"}
 
 
@@ -27,10 +26,10 @@ def draw(dataset: xr.Dataset) -> Figure:
                 for order, values in enumerate(orders):
                     look = {"mfc": "white", "ls": ":"} if first else {"ls": "-"}
                     label = f"order {order}, step {step}"
-                    axes.plot(sizes, values, marker="o", color=COLORS[order], label=label, **look)
+                    axes.plot(sizes, values, marker="o", color=FURTHER[order], label=label, **look)
             by_size(axes, sizes, direction)
             axes.set_title(f"{optimizer}, {TITLES[table]}".replace("_", " "), fontsize=9)
-        log_values(row[0], "$|\\epsilon_j(L)|$, root mean square")
+        log_values(row[0], "$|\\epsilon_j(L)|$ of order j")
     legend_below(figure, grid[0, 0])
     return figure
 

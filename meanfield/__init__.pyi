@@ -5,6 +5,9 @@ from .nets.layered import MLP as MLP
 from .nets.layered import ConvNet as ConvNet
 from .nets.residual import ResidualMLP as ResidualMLP
 from .nets.residual import ResidualConvNet as ResidualConvNet
+from .nets.dense import DenseNet as DenseNet
+from .nets.staged import StagedConvNet as StagedConvNet
+from .nets.staged import StagedResidualConvNet as StagedResidualConvNet
 from .nets.loop import TiedLoop as TiedLoop
 from .nets.transformer import Transformer as Transformer
 from .nets.block_net import BlockNet as BlockNet
@@ -49,10 +52,12 @@ from .verification.comparison import compare as compare
 from .verification.verdicts import judge as judge
 from .verification.verdicts import Deviation as Deviation
 from .verification.verdicts import Bands as Bands
-from .common.estimates import fit_power_law as fit_power_law
+from .common.power_laws import fit_power_law as fit_power_law
+from .common.power_laws import local_slopes as local_slopes
 from .transfer.carry import transfer_learning_rate as transfer_learning_rate
 from .transfer.carry import explain_transfer as explain_transfer
 from .transfer.carry import Transfer as Transfer
+from .transfer.depth_law import depth_law as depth_law
 from .transfer.stability import stable_rate as stable_rate
 from .transfer.tuning import tuned_rate as tuned_rate
 from .common.validation import PremiseWarning as PremiseWarning

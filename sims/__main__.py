@@ -8,6 +8,7 @@ from meanfield.signals import while_read
 REFUSED = 2
 
 COMMANDS = {
+    "depth_law": "a law of your own: any net, any size, judged against a rival",
     "cnn_overlap": "how the terms and eta* of convolutional nets grow with depth",
     "cnn_finite_channels": "what channels, stencils and grids change in convolutional nets",
     "cnn_padding": "what zero padding costs convolutional nets, over grid size and depth",

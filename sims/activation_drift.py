@@ -402,6 +402,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, appendix F",
         statement="GELU: E phi'^2 = 0.456 at unit variance, so that the gain per layer is 0.912 under He's variance",
+        brief="GELU: E phi'^2 = 0.456 at unit variance, so that the gain per layer is 0.912",
         printed='"the linearized backward gain per layer becomes chi = 2 E[phi\'(Z)^2] ~= 0.912 < 1" (appendix F)',
         hypotheses="pre-activations of variance 1, as in the first layer; weights of variance 2 / fan-in",
         checks=checks(NAME, judge_gain),
@@ -413,6 +414,7 @@ CLAIMS = (
         statement="GELU: the gain of unit variance stands for every layer, pre-activations drift little under the "
         "activation's own fan-in rule, and eta* keeps L^(-3/2) but for a slowly varying factor, which can make its "
         "slope over finite depths slightly steeper than ReLU's",
+        brief="GELU: pre-activations drift little, and eta* all but keeps L^(-3/2)",
         printed='"This induces a slowly depth-dependent prefactor kappa(L) ... can therefore return a slightly more '
         'negative fitted exponent" (appendix F)',
         hypotheses="weights of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, "

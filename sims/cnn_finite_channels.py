@@ -460,6 +460,7 @@ CLAIMS = (
         source="Zhang et al. 2025, theorem 1, appendix B (Zhang et al. 2026, appendix E.3, let kernels move kappa)",
         statement="kappa in eta* = kappa L^(-3/2) depends on neither kernel size nor resolution (judged: the label "
         "term)",
+        brief="kappa in eta* = kappa L^(-3/2) depends on neither kernel size nor resolution",
         printed='"is independent of channel widths, kernel sizes, and spatial resolutions" (Zhang et al. 2025, '
         "appendix B)",
         hypotheses="ReLU, circular padding, He's fan-in rule, sides of the grid longer than the kernel's; checked on "

@@ -69,10 +69,10 @@ from sims.common.blocks import (
     worded,
 )
 from sims.common.command import Option, Preset, chosen_of
-from sims.common.report import answer, report
+from sims.common.report import Document, answer, more_draws
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope, table
+from sims.common.tables import Column, Grid, Table, number, slope, table
 
 NAME = "coordinate_check"
 
@@ -216,6 +216,7 @@ def _of_each(
 @JUDGES.decide(
     claim="{optimizer}: the {title} keeps features, their changes and every role's share in them flat in width and "
     "depth",
+    brief="{optimizer}: under the {title} features, changes and role shares stay flat",
     rival="slopes of half a power or more",
     measured="slopes in width and in depth of these and of the outputs' change, after the first and the last step",
 )
@@ -380,6 +381,7 @@ CLAIMS = (
         statement="under its own block depth every table keeps features, their changes, the outputs' change and what "
         "input, hidden and output weights change alone flat in width and depth, with weight decay and epsilons, over "
         "ten steps (SSO: over five; SOAP: with an epsilon of 0.002 in the base model)",
+        brief="under its own block depth every table keeps nets flat in width and depth",
         printed='"muP aims to realize scale-invariant feature learning while maximizing the feature change induced by '
         'parameter updates" (principle 2.1)',
         hypotheses="one step on one sample, linear blocks, no momentum; checked with all nine optimizers at k = 2 and "
@@ -396,6 +398,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.1, figures 1, 5, 6",
         statement="hybrids of Muon-Kimi, Muon or Shampoo on hidden matrices and AdamW on all else, every role by the "
         "table of its own, keep features and their changes flat in width and depth, and without tables they do not",
+        brief="hybrids of a matrix optimizer and AdamW keep flat by tables, and not without",
         printed='"SP exhibits feature-scale growth under width or depth scaling, whereas ... Condition 3.1 (k >= 2) '
         'keeps the final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses="linear blocks of k = 2 and k = 1 layers with weight decay and epsilons in place of the paper's "
@@ -409,6 +412,7 @@ CLAIMS = (
         statement="with ReLU behind every matrix, on blocks of k = 2 layers, the table for k = 1 does not keep "
         "features, their changes and every role's share in them flat (which is not the block depth's doing: with ReLU "
         "it fails at k = 1 as well, S2b)",
+        brief="with ReLU behind every matrix, at k = 2, the table for k = 1 does not keep flat",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="the paper shows it on Transformers; checked with Muon on nets of eq. 28, where |h_L| grows with "
@@ -421,6 +425,7 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the linear nets of eq. 2",
         statement="in linear nets of blocks of k = 2 layers the table for k = 1 does not keep features, their changes "
         "and every role's share in them flat",
+        brief="in linear nets of blocks of k = 2 the table for k = 1 does not keep flat",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper shows it on Transformers, and its own counting of orders (eq. 5 with the "
@@ -436,6 +441,7 @@ CLAIMS = (
         kind=Kind.PREMISE,
         source="Zheng et al. 2026, assumption C.1, eq. 15",
         statement="updates of SGD, AdamW, Lion and Sophia have a stable rank that neither width nor depth changes",
+        brief="updates of SGD, AdamW, Lion and Sophia have a stable rank that no size changes",
         printed='"|A_l|_2 = Theta(|A_l|_F), where the hidden constants are independent of width and depth" (equation '
         "15)",
         hypotheses="eight samples and four outputs, which cap the rank of gradients of linear nets at four whatever "
@@ -452,6 +458,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix C.10, table 4",
         statement="SOAP's table keeps features, their changes and every role's share in them flat at an epsilon of "
         "1e-8, the usual value of programs, too",
+        brief="SOAP's table keeps nets flat at an epsilon of 1e-8, too",
         printed='"First, omit the momentum and the stabilization term in the AdamW operator" (appendix C.10)',
         hypotheses="beyond what the paper derives, which has no momentum and no epsilon. SOAP at k = 2, ten steps with "
         f"momentum, {SIZES}",
@@ -477,15 +484,24 @@ ALONE = {
 }
 
 
-def text(dataset: xr.Dataset) -> str:
+def document(dataset: xr.Dataset) -> Document:
     """Per optimizer the slopes of every table in width and depth; sizes of |Delta h_L|; verdicts."""
     optimizers = list(map(str, dataset["optimizer"].values))
-    parts = [_heading(dataset), *(_slopes(dataset, optimizer) for optimizer in optimizers)]
+    parts = [_slopes(dataset, optimizer) for optimizer in optimizers]
     parts += [_sizes(dataset, optimizer, direction) for optimizer in optimizers for direction in DIRECTIONS]
     judged = findings(dataset)
     first = judged_tables(dataset)[0]
     question = QUESTION.format(table="standard parameterization" if first == "standard" else TABLES[first])
-    return report(question, _answer(dataset, judged), parts, judged, WORDS | ALONE)
+    return Document(
+        question=question,
+        answer=_answer(dataset, judged),
+        heading=_heading(dataset),
+        findings=judged,
+        parts=parts,
+        brief=_summary(dataset),
+        steps=[*STEPS, *more_draws(judged, dataset)],
+        words=WORDS | ALONE,
+    )
 
 
 def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
@@ -496,8 +512,8 @@ def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}, L = {depths} at width "
-    run = "{width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
+    nets = "L blocks of {block_depth} matrices, {activation}; widths {widths} at L = {depth}; L = {depths} at "
+    run = "width {width}; {samples} samples, {outputs} outputs; {steps} steps in {trained}, {draws} draws, seed {seed}"
     acting = "no weight decay, negligible epsilons" if dataset.attrs["plain"] else "weight decay and epsilons matter"
     if dataset.attrs["biases"]:
         acting += "; biases"
@@ -506,10 +522,28 @@ def _heading(dataset: xr.Dataset) -> str:
     if dataset.attrs["base"]:
         acting += "; base values {base}"
     how = "slope s of log y = a + s log x + c / x (depths: + d / L^2), draw by draw; in brackets the plain slope"
-    return "\n".join([nets, run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
+    return "\n".join([nets + run, acting, how]).format_map({**dataset.attrs, "trained": trained_in(dataset.attrs)})
 
 
-def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
+STEPS = (("--tables many one standard", "the same optimizers under all three tables, side by side"),)
+
+
+def _summary(dataset: xr.Dataset) -> Grid:
+    """Slopes of the last features' change and of the outputs' after the last step: 0 is flat."""
+    rows = watched(dataset)
+    last = max(row.step for row in rows)
+    shown = [row for row in rows if row.step == last and row.symbol in ("|Delta h_L|", "|Delta f|")]
+    lines = []
+    for optimizer in map(str, dataset["optimizer"].values):
+        for name in map(str, dataset["table"].values):
+            laws = [row.slope(dataset, optimizer, name, along) for row in shown for along in DIRECTIONS]
+            lines.append([optimizer, TABLES[name], *(slope(law.settled, law.settled_stderr) for law in laws)])
+    header = [[f"{row.symbol} in {direction}" for direction in DIRECTIONS] for row in shown]
+    title = f"Power of width and of depth that changes go as after step {last} (a table that scales keeps all at 0)"
+    return table([["optimizer", "table"], *header], lines, title)
+
+
+def _slopes(dataset: xr.Dataset, optimizer: str) -> Grid:
     """A line for everything that is watched, under every table; columns: ladders and steps."""
     rows, lines = watched(dataset), []
     steps = list(dict.fromkeys(row.step for row in rows))
@@ -523,7 +557,7 @@ def _slopes(dataset: xr.Dataset, optimizer: str) -> str:
     return table([["table", "slope of"], *header], lines, f"{optimizer}: slopes")
 
 
-def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> str:
+def _sizes(dataset: xr.Dataset, optimizer: str, direction: str) -> Grid:
     """|Delta h_L| after the first and the last step; some nets leave the floats, and their means with them."""
     name = f"feature_update_norm_by_{direction}"
     steps = list(dict.fromkeys((1, int(dataset["step"].values[-1]))))
@@ -546,7 +580,7 @@ STUDY = Study(
     presets=PRESETS,
     planned=planned,
     measure=measure,
-    report=text,
+    report=document,
     claims=CLAIMS,
 )
 

@@ -49,7 +49,7 @@ from sims.common.datasets import (
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Group, Table, fitted, measured, number
+from sims.common.tables import Column, Grid, Group, Table, fitted, measured, number
 
 NAME = "cross_entropy"
 
@@ -312,6 +312,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, under its premise: logits near zero",
         statement="where logits vanish (muP head), cross-entropy instead of squared error changes the prefactor of "
         "eta* alone, and |p - y|^2 = 1 - 1/C",
+        brief="cross-entropy changes the prefactor of eta* alone where logits vanish",
         printed='"this choice does not change the depth exponent ... |g|_2^2 = (1 - 1/C)^2 + (C - 1)(1/C)^2 = 1 - '
         '1/C" (appendix G)',
         hypotheses="logits near zero",
@@ -322,6 +323,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, section G, for the head of section 3.1",
         statement="with the paper's head, of variance 1/n behind a pooling, logits are near zero: |p - y|^2 = 1 - 1/C",
+        brief="with the paper's head logits are near zero: |p - y|^2 = 1 - 1/C",
         printed='"At initialization, logits are near zero, so p = softmax(z) is close to uniform" (appendix G)',
         hypotheses="a linear head of variance 1/n behind global average pooling",
         checks=checks(NAME, judge_error_of_paper_head),
@@ -335,6 +337,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section G, for the head of section 3.1",
         statement="with the paper's head, of variance 1/n behind a pooling, eta* under cross-entropy has the exponent "
         "of squared error",
+        brief="with the paper's head eta* under cross-entropy has the exponent of squared error",
         printed='"this choice does not change the depth exponent, because the derivation only requires that the '
         'logit-gradient has an O(1) second moment" (appendix G)',
         hypotheses="a linear head of variance 1/n behind global average pooling; the whole update, of which outputs of "
@@ -361,7 +364,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(judged, f"slopes {entropic} against {squared} (MLP, He)")
 
 
-def _terms(dataset: xr.Dataset) -> str:
+def _terms(dataset: xr.Dataset) -> Grid:
     """|p - y|^2, label term and A/B under cross-entropy."""
 
     def share(at: xr.Dataset) -> list[str]:

@@ -44,7 +44,7 @@ from sims.common.loops import LOOP_OPTIONS, finite_width
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, against, drawn, number, table
+from sims.common.tables import Column, Grid, Table, against, drawn, number, table
 
 NAME = "looped_energy"
 
@@ -251,6 +251,7 @@ def judge_tied_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Energies of tied loops converge as loops are added at alpha >= 1, and at no smaller alpha",
+    brief="Energies of tied loops converge with more loops at alpha >= 1, and only there",
     source="theorem 1",
     rival="they grow as a power of L, however small, at some alpha >= 1, or converge below",
     measured="by what factor the growth of ln H over a doubling of the loops changes with the next doubling, in the "
@@ -311,6 +312,7 @@ def judge_independent_growth(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Energies of independent stacks converge as steps are added at alpha >= 1/2, and at no smaller alpha",
+    brief="Energies of independent stacks converge with depth at alpha >= 1/2, and only there",
     source="appendix B",
     rival="they grow as a power of L, however small, at some alpha >= 1/2, or converge below",
     measured="by what factor the growth of ln H over a doubling of the steps changes with the next one, by the law (1 "
@@ -339,6 +341,7 @@ def _bounded(dataset: xr.Dataset, model: str, scaling: str, looser: str) -> Cont
 
 @JUDGES.decide(
     claim="Tied loops under eps = L^(-1/2), outside the condition H = O(1), grow as eps^2 L^2 = L too",
+    brief="Tied loops under eps = L^(-1/2) grow as eps^2 L^2 = L (outside the premise H = O(1))",
     source="the formula of theorem 1",
     rival="they grow exponentially in sqrt(L), as in the mean field",
     measured="the slope in L of C_L over the deeper half of the loops",
@@ -354,6 +357,7 @@ def judge_printed_growth(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Increments of any two steps are correlated in loops, and uncorrelated in deep stacks",
+    brief="Increments of any two steps correlate in loops, and do not in deep stacks",
     source="figure 2",
     rival="they do not correlate in loops either",
     measured="correlation coefficients of every two different steps; {least} or less counts as none",
@@ -447,6 +451,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 1",
         statement="energies of tied loops are bounded if and only if alpha >= 1, where H_L = H_0 + O(eps L) + "
         "Theta(eps^2 L^2) (the middle part, the cross term B_L, is 0 at infinite width)",
+        brief="energies of tied loops are bounded if and only if alpha >= 1",
         printed='"to keep residual energy bounded as L -> infinity, one needs eps L = O(1), i.e. alpha >= 1" (theorem '
         "1)",
         hypotheses="H_l = O(1), W'W = sigma_W^2 I, features that overlap on average by a positive constant",
@@ -470,6 +475,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Wang et al. 2026, appendix B",
         statement="H_L = (1 + c eps^2)^L H_0 with independent weights, bounded if and only if alpha >= 1/2",
+        brief="deep stacks have H_L = (1 + c eps^2)^L H_0, bounded if and only if alpha >= 1/2",
         printed='"E[H_L] ~= (1 + c eps^2)^L H_0 ... Hence bounded energy for large L requires alpha >= 1/2" '
         "(appendix B)",
         hypotheses="weights independent over steps",
@@ -480,6 +486,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Wang et al. 2026, figure 2, appendix C.1",
         statement="increments of any two steps are correlated in loops, and uncorrelated in deep stacks",
+        brief="increments of any two steps are correlated in loops, not in deep stacks",
         printed='"(a) Deep (Non-shared): Correlations are concentrated near the diagonal. (b) Looped (Shared): '
         'Correlations remain positive over off-diagonal pairs" (figure 2)',
         hypotheses="those of L1a",
@@ -491,6 +498,7 @@ CLAIMS = (
         source="Wang et al. 2026, appendix C.2",
         statement="the cross term B_L is at most of order eps L, whatever the width (judged: its standard deviation "
         "over nets; with the width it even vanishes, as N^(-1/2))",
+        brief="the cross term B_L is at most of order eps L, whatever the width",
         printed='"as long as H_l = O(1). Hence |B_L| = O(eps L)" (appendix C.2)',
         hypotheses="H_l = O(1): eps L = 1 for 16 loops over widths, for 4 to 64 loops at width 128, and eps L from 1/8 "
         "to 1 for 16 loops",
@@ -521,7 +529,7 @@ def _energy_column(scaling: str) -> Column:
     return Column(header, lambda at: against(at.sel(scaling=scaling), "log_energy"))
 
 
-def _energy_tables(dataset: xr.Dataset) -> list[str]:
+def _energy_tables(dataset: xr.Dataset) -> list[Grid]:
     columns = [*map(_energy_column, EPS)]
     tables = {model: Table("energy table", title, ["loops"], "loops", columns) for model, title in TITLES.items()}
     return [made(dataset.sel(model=model)) for model, made in tables.items()]
@@ -541,12 +549,12 @@ FAR_TABLE = Table(
 )
 
 
-def _far_table(dataset: xr.Dataset) -> str:
+def _far_table(dataset: xr.Dataset) -> Grid:
     """At every other number of loops."""
     return FAR_TABLE(dataset.isel(far_loops=slice(None, None, 2)))
 
 
-def _correlation_table(dataset: xr.Dataset) -> str:
+def _correlation_table(dataset: xr.Dataset) -> Grid:
     count, lines = dataset.sizes["increment"], []
     for model, distance in product(TITLES, (1, count // 2, count - 1)):
         at = dataset.sel(model=model)

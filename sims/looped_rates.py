@@ -210,6 +210,7 @@ def loss_difference(at: xr.Dataset) -> tuple[float, float]:
 @JUDGES.decide(
     claim="Under the factor 1/L tuned rates align in a narrow band for all numbers of loops, within a factor of "
     "sqrt(2)",
+    brief="Under the factor 1/L tuned rates of all loop counts lie within a factor of sqrt(2)",
     source="figure 3b",
     rival="they fall as L^(-1/2)",
     measured="the slope of the rates that minimise the training loss",
@@ -222,6 +223,7 @@ def judge_linear(dataset: xr.Dataset) -> Contest | Ruling:
 @JUDGES.decide(
     claim="Under the factor L^(-1/2) tuned rates leave that narrow band, by more than a factor of sqrt(2) from the "
     "fewest loops to the most",
+    brief="Under the factor L^(-1/2) tuned rates spread by more than a factor of sqrt(2)",
     source="section 3.2 and figure 3a",
     rival="they stay within it",
     measured="the slope of the rates that minimise the training loss",
@@ -237,6 +239,7 @@ def judge_shift(dataset: xr.Dataset) -> Contest | Ruling:
 
 @JUDGES.decide(
     claim="Under the factor L^(-1/2) tuned rates fall as L^(-1/2), by L^(alpha-1)",
+    brief="Under the factor L^(-1/2) tuned rates fall as L^(-1/2)",
     source="section 1, and eq. 4 beyond eps L = O(1)",
     rival="they are the same for every number of loops",
     measured="the slope of the rates that minimise the training loss",
@@ -281,6 +284,7 @@ CLAIMS = (
         source="Wang et al. 2026, figure 3b, at small scale",
         statement="tuned rates of looped Transformers align over the number of loops under the factor 1/L: within a "
         "factor sqrt(2) over 1 .. 8 loops",
+        brief="tuned rates of looped Transformers align over loops under the factor 1/L",
         printed='"under our proposed linear scaling (b), the optima remain aligned in a narrow band across all loop '
         'counts" (figure 3)',
         hypotheses=f"{SMALL_SCALE}; the paper says 'a narrow band', whose reading as sqrt(2) was chosen after the "
@@ -293,6 +297,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 3.2, figure 3a, at small scale",
         statement="tuned rates of looped Transformers shift over the number of loops under the factor L^(-1/2): by "
         "more than a factor sqrt(2) over 1 .. 8 loops",
+        brief="tuned rates of looped Transformers shift over loops under the factor L^(-1/2)",
         printed='"the optimal learning rate for sqrt scaling shifts significantly as L increases" (section 3.2)',
         hypotheses=f"{SMALL_SCALE}; the paper says 'significantly', which is read as outside the band of L7a",
         checks=checks(NAME, judge_shift),
@@ -303,6 +308,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 3.2, at small scale",
         statement="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2), each at the rate that is best for "
         "it",
+        brief="at 8 loops the factor 1/L trains to a lower loss than L^(-1/2)",
         printed='"At L = 8, linear scaling achieves a significantly lower minimum loss than sqrt scaling (a '
         'non-trivial reduction of 0.025)" (section 3.2)',
         hypotheses=f"{SMALL_SCALE}, losses of 36 other nets",
@@ -314,6 +320,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 1; eq. 4 has it where eps L = O(1), and section 3.2 reports a departure from "
         "it; at small scale",
         statement="under the factor L^(-1/2) too, tuned rates of looped Transformers go as L^(alpha - 1) = L^(-1/2)",
+        brief="tuned rates of looped Transformers go as L^(-1/2) under the factor L^(-1/2)",
         printed='"we derive that the optimal learning rate scales as eta ~ L^(alpha - 1), consistent with deep model '
         'behavior" (section 1)',
         hypotheses=f"{SMALL_SCALE}; those of eq. 4 without eps L = O(1)",

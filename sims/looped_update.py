@@ -238,6 +238,7 @@ def _recursion_limit(at: xr.Dataset) -> float:
 
 @JUDGES.decide(
     claim="Isotropic updates scale as (eta eps L)^2 = eta^2 L at alpha = 1/2, outside the premise eps L = O(1), too",
+    brief="At alpha = 1/2, outside the premise eps L = O(1), isotropic updates scale as eta^2 L",
     source="the formula of theorem 2",
     rival="exponentially in sqrt(L), as the recursion says",
     measured="the slope in L of drawn |dh_L|^2 / N",
@@ -252,6 +253,7 @@ def judge_below_threshold(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Signs of the true gradient have |Delta W| = Theta(eta), and move the stream alike at every width",
+    brief="Signs of the true gradient have |Delta W| = Theta(eta), alike at every width",
     source="theorem 2, premise 1",
     rival="their norm is eta sqrt(N), and they move it as N",
     measured="the slope in N of drawn |dh_L|^2 / N",
@@ -271,6 +273,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one isotropic update where eps L = O(1), so that "
         "eta ~ L^(alpha - 1) (the list of contributions prints L^(1 - alpha))",
+        brief="an isotropic update moves the stream as (eta eps L)^2, so eta ~ L^(alpha - 1)",
         printed='"E |Delta h_L|^2 / N = Theta((eta eps L)^2) (up to L-independent constants)" (theorem 2)',
         hypotheses="signs with |dW| = Theta(eta), |phi(h_l)|^2 / N = Theta(1), eps L = O(1)",
         checks=checks(NAME, judge_theorem),
@@ -292,6 +295,7 @@ CLAIMS = (
         kind=Kind.PREMISE,
         source="Wang et al. 2026, theorem 2, premise 1",
         statement="sign updates have |dW| = Theta(eta): held against the signs of the gradient of one sample",
+        brief="sign updates have |dW| = Theta(eta), as signs of one sample's gradient show",
         printed='"Assume: 1. sign-normalized update scale Delta W_ij = (eta / sqrt(N)) S_ij and |Delta W| = '
         'Theta(eta)" (theorem 2)',
         hypotheses="it is one: theorem 2 assumes it",
@@ -305,6 +309,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2 without its premise on |dW|",
         statement="in L, signs of the true gradient too give (eta eps L)^2 where eps L = O(1), so that "
         "eta ~ L^(alpha - 1) at a fixed width",
+        brief="signs of the true gradient too move the stream as (eta eps L)^2",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... So depth-invariant one-step output change '
         'requires eta eps L = Theta(1) <=> eta ~ L^(alpha - 1)" (theorem 2)',
         hypotheses="those of L5a without |dW| = Theta(eta)",

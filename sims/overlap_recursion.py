@@ -209,6 +209,7 @@ CLAIMS = (
         source="Zhang et al. 2026, lemma 5, eq. 26",
         statement="its C_0 bounds E[X^2 given layer h - 1], X one channel's share of T_h, by one constant for all "
         "depths (judged: its mean over nets, E X^2, of a direction with itself, does not rise in proportion to depth)",
+        brief="C_0 of the variance of overlaps is bounded by one constant for all depths",
         printed='"assume the channel-wise second moments are uniformly bounded at initialization: E[X_1^2 | F_(h-1)] '
         '<= C_0" (lemma 5, eq. 26); "depends only on C_0 (and not on depth)" (eq. 27)',
         hypotheses="it is one: lemma 5 assumes it; that one C_0 serves all layers is our reading of 'uniformly'",

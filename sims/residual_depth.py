@@ -321,6 +321,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, sections 3.4, C.2; Zhang et al. 2025, theorem 3",
         statement="eta* = Theta(K^(-3/2)) for residual nets whose branches are initialised with variance 1/(q K n)",
+        brief="eta* = Theta(K^(-3/2)) for branches initialised with variance 1/(q K n)",
         printed='"enforcing the AM-muP budget S = O(1) yields eta*(K) = Theta(K^(-3/2))" (appendix C.2)',
         hypotheses="branches by eq. 5, plain layers by the fan-in rule, branches of a fixed inner structure",
         checks=checks(NAME, judge_initialisation),
@@ -333,6 +334,7 @@ CLAIMS = (
         source="Zhang et al. 2026, sections 3.1, 3.4",
         statement="ambiguous in the paper, whose 'scaling residual-branch weights by K^(-1/2)' is eq. 5 itself; as a "
         "multiplier on the branch, which section 3.4 can be read to say: eta* = Theta(K^(-3/2)) again",
+        brief="eta* = Theta(K^(-3/2)) for branches with the multiplier K^(-1/2), on one reading",
         printed='"standard fan-in initialization together with a multiplicative K^(-1/2) scaling on the residual '
         'branch" (section 3.4)',
         hypotheses="those of A13, the factor outside the weights",
@@ -358,6 +360,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 4.3",
         statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets (judged: from the "
         "one-step eta*; the paper compares with tuned optima)",
+        brief="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets",
         printed='"In contrast, PathSum (Chen et al., 2024) shows increasing deviation from empirical optima at '
         'larger depths" (section 4.3)',
         hypotheses="branches by eq. 5, of one layer",

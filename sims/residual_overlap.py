@@ -37,13 +37,13 @@ from meanfield.verification import (
     shown_laws,
     slope_contest,
 )
-from sims.common.command import Option, Preset, chosen_of
+from sims.common.command import Option, Preset, chosen_of, name_or_number
 from sims.common.datasets import Variable, over, suffixed
 from sims.common.pairs import PAIR, chosen_pairs, deviation, effective_overlap_draws, open_seed
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import MISSING, Column, Table, against, drawn, fitted, number, predicted, signed
+from sims.common.tables import MISSING, Column, Grid, Table, against, drawn, fitted, number, predicted, signed
 
 NAME = "residual_overlap"
 
@@ -53,7 +53,13 @@ OPTIONS = (
     Option("depth", "residual blocks", int, metavar="K"),
     Option("width", "units of every layer", int, metavar="N"),
     Option("block_depth", "layers of a branch", int, 1, metavar="k"),
-    Option("scaling", "init (default), multiplier_sqrt, multiplier_linear or none", default="init"),
+    Option(
+        "scaling",
+        "init (default), multiplier_sqrt, multiplier_linear, none, or a number alpha for a multiplier K^(-alpha)",
+        name_or_number,
+        "init",
+        metavar="SCALING",
+    ),
     Option(
         "activation",
         "relu (default) or linear",
@@ -333,6 +339,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 6, eq. 31-35",
         statement="overlaps obey the one-block identity, and grow in mean by (1 + c q / K)^l, at most e^(c q)",
+        brief="overlaps obey the one-block identity and grow by at most e^(c q)",
         printed='"E[T_l(mu_1, mu_2) | F_(l-1)] = T_(l-1)(mu_1, mu_2) + (c/K) T_tilde_(l-1)(mu_1, mu_2) ... r_l <= r_K '
         '= (1 + cq/K)^K <= e^(cq)" (lemma 6, eq. 31, and corollary of appendix C.1)',
         hypotheses="blocks z + W sigma(z) with weights of variance c / (K n); gates independent of tangents up to o(1)",
@@ -394,7 +401,7 @@ UNIT_TABLE = Table(
 )
 
 
-def _width_tables(dataset: xr.Dataset) -> list[str]:
+def _width_tables(dataset: xr.Dataset) -> list[Grid]:
     """None for nets without gates."""
     if not has_gates(dataset):
         return []

@@ -61,7 +61,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import slope, table
+from sims.common.tables import Grid, slope, table
 
 NAME = "spectral_condition"
 
@@ -361,6 +361,7 @@ CLAIMS = (
         source="Zheng et al. 2026, condition 3.1",
         statement="k = 2: weights, updates and their products scale as stated under the parameterizations of tables "
         "3-7 (after one step, when norms of updates are identities for all optimizers but SGD, and after ten)",
+        brief="k = 2: weights, updates and their products scale as stated, by tables 3-7",
         printed='"the initial weights and their per-step updates should satisfy: ... alpha_l |W_l^(2)|_R |W_l^(1)|_R '
         '= Theta(1/L) ... alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (condition 3.1)',
         hypotheses=f"linear nets, one step on one sample; checked with all nine optimizers, and in {LATER}, {RUN}",
@@ -375,6 +376,7 @@ CLAIMS = (
         source="Zheng et al. 2026, condition B.1",
         statement="k = 1, linear: under the multiplier L^(-1/2) weights and updates scale as stated (after one step, "
         "when norms of updates are identities for all optimizers but SGD, and after ten), and features before training",
+        brief="k = 1, linear: weights, updates and features scale as stated under L^(-1/2)",
         printed='"Hidden weights: alpha_l |W_l|_R = O(1/sqrt(L)) ... Hidden weights (first-order): alpha_l |Delta '
         'W_l|_R = Theta(1/L)" (condition B.1)',
         hypotheses=f"one step on one sample; checked with all nine optimizers, and in {LATER}, {RUN}",
@@ -388,6 +390,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.1, extended to nonlinearities by section 3.2 and appendix G",
         statement="k = 1: the multiplier L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
+        brief="k = 1: L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
         printed='"the activation function preserves the asymptotic order of the feature norms, ensuring that the '
         'scaling properties ... remain valid for the post-activations" (appendix G.1)',
         hypotheses="that activations keep the order of norms (assumption G.2), which ReLU does; the paper's own ReLU "
@@ -402,6 +405,7 @@ CLAIMS = (
         source="Zheng et al. 2026, condition B.3",
         statement="biases whose size and update are of order one (eq. 13) meet the parts of condition B.3 that are "
         "initial or of first order",
+        brief="biases that obey eq. 13 meet condition B.3's initial and first-order parts",
         printed='"all bias-related spectral conditions can be satisfied simultaneously by initializing and training '
         'with biases of order Theta(1)" (condition B.3)',
         hypotheses="its second-order products are not checked. Linear nets of k = 2, biases of variance 1; one step of "
@@ -413,6 +417,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, claims F.1, F.2",
         statement="features and updates reach a share of what the norms allow that neither width nor depth changes",
+        brief="features and updates reach a share of what norms allow that no size changes",
         printed='"an update Delta W_l^(2) given by gradient descent with batch size 1, we have |Delta W_l^(2) '
         'W_l^(1) h_(l-1)(x)|_R = Theta(|Delta W_l^(2)|_R |W_l^(1)|_R |h_(l-1)(x)|_R)" (claim F.2)',
         hypotheses="F.2 of gradient descent on one sample, whose update of rank one reads the feature it is made of. "
@@ -432,7 +437,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(findings, f"{len(off)} slopes are {max(off):.2g} off at most, {np.median(off):.2g} in the middle")
 
 
-def _weights(dataset: xr.Dataset) -> str:
+def _weights(dataset: xr.Dataset) -> Grid:
     by = {(row.name, row.direction): row for row in (*weight_rows(dataset), *feature_rows(dataset))}
     lines = []
     for name in dict.fromkeys(name for name, _ in by):
@@ -441,7 +446,7 @@ def _weights(dataset: xr.Dataset) -> str:
     return table(["initially", ["in width", "condition"], ["in depth", "condition"]], lines)
 
 
-def _updates(dataset: xr.Dataset) -> list[str]:
+def _updates(dataset: xr.Dataset) -> list[Grid]:
     """A table for every ladder: what the condition asks of each product, and its slopes by optimizer."""
     rows, tables = update_rows(dataset), []
     for direction in DIRECTIONS:
@@ -454,7 +459,7 @@ def _updates(dataset: xr.Dataset) -> list[str]:
     return tables
 
 
-def _aligned(dataset: xr.Dataset) -> str:
+def _aligned(dataset: xr.Dataset) -> Grid:
     rows, lines = alignment_rows(dataset), []
     for optimizer in dict.fromkeys(row.optimizer for row in rows):
         slopes = [_slope(row) for row in rows if row.optimizer == optimizer]

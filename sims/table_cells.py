@@ -62,7 +62,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import slope, table
+from sims.common.tables import Grid, slope, table
 
 NAME = "table_cells"
 
@@ -345,6 +345,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 @JUDGES.decide(
     claim="Every multiplier, variance, learning rate and epsilon of the tables for {names} has the powers of width "
     "and depth that its condition asks for",
+    brief="The powers of the tables are those that the condition asks for ({cells})",
     rival="one is off by half a power",
     measured="slopes in width and in depth of what the condition asks to be flat, from norms of weights, of gradients "
     "and of first directions, each a quarter power at most",
@@ -357,6 +358,7 @@ def judge_cells(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
 @JUDGES.decide(
     claim="Every weight decay of the tables for {names} has the powers of width and depth that keep it as large as "
     "its optimizer's direction",
+    brief="Weight decays stay as large as the optimizer's direction ({cells})",
     rival="one is off by half a power",
     measured="slopes in width and in depth of the norm of weights, times their decay, over that of the first direction,"
     " each a quarter power at most",
@@ -380,7 +382,8 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Cell], names: str = "") -
     )
     rows = ", in their rows of biases," if dataset.attrs["biases"] else ""
     made = Contest(claim, rival, apart=OFF, gaussian=True, comparisons=len(of_cells))
-    return made.saying(words, names=f"{names} at k = {dataset.attrs['block_depth']}{rows}")
+    cells = f"{names}, k = {dataset.attrs['block_depth']}{', biases' if rows else ''}"
+    return made.saying(words, names=f"{names} at k = {dataset.attrs['block_depth']}{rows}", cells=cells)
 
 
 def _depth_cells(dataset: xr.Dataset, *names: str) -> list[Cell]:
@@ -391,6 +394,7 @@ def _depth_cells(dataset: xr.Dataset, *names: str) -> list[Cell]:
 
 @OF_DEPTH.decide(
     claim="Of all optimizers SGD alone needs learning rates and weight decays that scale with the depth",
+    brief="Of all optimizers SGD alone needs rates and decays that scale with the depth",
     rival="the power of one is half a power off",
     measured="the power of L at which what each rate or decay multiplies meets its condition, against the printed one, "
     "each a quarter power at most",
@@ -406,6 +410,7 @@ def judge_rates_in_depth(dataset: xr.Dataset) -> Contest:
 
 @OF_DEPTH.decide(
     claim="No epsilon scales with the depth: the gradients beside which hidden weights have theirs keep their size",
+    brief="No epsilon scales with the depth, as gradients of hidden weights keep their size",
     rival="one does",
     measured="the power of L of the gradients beside which each epsilon stands that tables scale with the depth",
 )
@@ -446,6 +451,7 @@ CLAIMS = (
         statement="every multiplier, variance, learning rate and epsilon of the tables has the powers of width and "
         "depth that its condition asks for, as norms of weights, gradients and first updates of nets are measured, and "
         "none half a power off",
+        brief="multipliers, variances, rates and epsilons of the tables have their powers",
         printed='"Entries in purple indicate differences between muP and SP, while gray shows the corresponding SP '
         'choices" (table 3)',
         hypotheses=f"{READING}; all nine optimizers at k = 2 and k = 1, every cell of weights, scaling or not",
@@ -457,6 +463,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 3-7 and 9-13, appendix C.1",
         statement="every weight decay of the tables has the powers of width and depth that keep it as large as the "
         "optimizer's direction, as both are measured on nets, and none half a power off",
+        brief="weight decays of the tables have their powers of width and depth",
         printed='"it keeps weight decay active in the update dynamics without letting it dominate the '
         'optimizer-driven term" (appendix C.1)',
         hypotheses=f"{CONVENTION}; all nine optimizers at k = 2 and k = 1, weights alone",
@@ -469,6 +476,7 @@ CLAIMS = (
         statement="every variance, learning rate and epsilon of biases has the powers of width and depth that "
         "condition B.3 asks for, as norms of biases, gradients and first updates of nets are measured, and none half a "
         "power off",
+        brief="variances, rates and epsilons of biases have their powers of width and depth",
         printed='"Requiring |Delta b_l|_R = eta_(b_l) |nabla_(b_l) L|_R = Theta(1) according to update condition in '
         'Equation (13) leads to the learning rate" (appendix C.5.2)',
         hypotheses=f"{READING}; SGD, AdamW, Lion and Sophia at k = 2 and k = 1",
@@ -480,6 +488,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 5, 6, 11 and 12, appendix C.5.2",
         statement="every weight decay of biases has the powers of width and depth that keep it as large as the "
         "optimizer's direction, as both are measured on nets, and none half a power off",
+        brief="weight decays of biases have their powers of width and depth",
         printed='"For the weight decays, we need to satisfy lambda_(b_l) |b_l|_R = |nabla_(b_l) L|_R" (appendix C.5.2)',
         hypotheses=f"{CONVENTION}; SGD, AdamW, Lion and Sophia at k = 2 and k = 1",
         checks=of_biases(judge_decays),
@@ -526,7 +535,7 @@ def _run(dataset: xr.Dataset) -> str:
     return HEADING.format_map({**dataset.attrs, "of": "biases" if dataset.attrs["biases"] else "weights"})
 
 
-def _powers(dataset: xr.Dataset) -> list[str]:
+def _powers(dataset: xr.Dataset) -> list[str | Grid]:
     """For every ladder a line for every cell that scales: its power as printed and as measured."""
     measured, tables = measured_cells(dataset, *run_optimizers(dataset)), []
     for direction in DIRECTIONS:
@@ -556,8 +565,8 @@ STUDY = Study(
     report=Report(
         question="Do the cells of hyperparameter tables have the powers that norms ask for?",
         answer=_answer,
-        heading="",
-        parts=[_run, _powers],
+        heading=_run,
+        parts=[_powers],
         findings=findings,
         words=WORDS,
     ),

@@ -47,7 +47,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import measured, number, slope, table
+from sims.common.tables import Grid, measured, number, slope, table
 
 NAME = "training_assumptions"
 
@@ -300,6 +300,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 
 @JUDGES.decide(
     claim="Under {optimizer}, {claimed}, at any width, depth and step",
+    brief="At every size and step {claimed}",
     rival="half a power of width or depth or more",
     measured="slopes in width and in depth of the ratios that the assumption bounds, by place, after the first, middle "
     "and last step",
@@ -399,6 +400,7 @@ CLAIMS = (
         source="Zheng et al. 2026, assumptions G.1, G.2, G.3, figures 10-13",
         statement="under gradient descent no update cancels, no activation collapses, and the share of a sample's own "
         "update by which a batch (here of 20) moves its features depends on neither width, depth nor step",
+        brief="under gradient descent no update cancels, and a batch's share of one is constant",
         printed='"three key assumptions ... we formally restate these assumptions and empirically verify their '
         'validity in the width-depth scaling context" (appendix G)',
         hypotheses=f"G.3: B is of order one, here 20. {NETS}, widths 16 .. 256 at 4 blocks and 1 .. 64 blocks at width "
@@ -433,6 +435,7 @@ CLAIMS = (
         source="Zheng et al. 2026, assumption G.3 beyond its premise, a batch of order one",
         statement="under gradient descent a batch of any size B moves a sample's features as 1/B of the sample's own "
         "update does",
+        brief="under gradient descent a batch of B moves a sample's features by 1/B of its own",
         printed='"the batch size satisfies B = Theta(1), ... |Delta W_l h_(l-1)(x^(i))|_R = Theta(1/B |Delta W_l^(i) '
         'h_(l-1)(x^(i))|_R)" (assumption G.3)',
         hypotheses=f"{NETS}, width 64, 4 blocks, B = 10 .. 80",
@@ -463,7 +466,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(assumed, f"{kept} of {len(assumed)} are confirmed")
 
 
-def _losses(dataset: xr.Dataset) -> str:
+def _losses(dataset: xr.Dataset) -> Grid:
     lines = []
     for direction in _ladders(dataset):
         for size in dataset[direction].values[[0, -1]]:
@@ -472,7 +475,7 @@ def _losses(dataset: xr.Dataset) -> str:
     return table(["before step", *map(str, dataset["step"].values)], lines, "Binary cross-entropy, mean over draws")
 
 
-def _over_steps(dataset: xr.Dataset) -> str:
+def _over_steps(dataset: xr.Dataset) -> Grid:
     """Ratios at the largest width, mean +- standard error over draws, in the first, a middle and the last look."""
 
     def cell(name: str, place: str, step: int) -> str:
@@ -482,15 +485,19 @@ def _over_steps(dataset: xr.Dataset) -> str:
     return _by_step(dataset, cell, f"Over training, width {dataset['width'].values[-1]}")
 
 
-def _slope_tables(dataset: xr.Dataset) -> list[str]:
+def _slope_tables(dataset: xr.Dataset) -> list[Grid]:
     return [_slopes(dataset, direction) for direction in _ladders(dataset)]
+
+
+def _slopes_in_width(dataset: xr.Dataset) -> Grid:
+    return _slopes(dataset, "width")
 
 
 def _ladders(dataset: xr.Dataset) -> list[str]:
     return [name for name in (*DIRECTIONS, "batch") if name in dataset.coords]
 
 
-def _slopes(dataset: xr.Dataset, direction: str) -> str:
+def _slopes(dataset: xr.Dataset, direction: str) -> Grid:
     def cell(name: str, place: str, step: int) -> str:
         law = laws[name, place, step]
         return slope(law.settled, law.settled_stderr)
@@ -504,7 +511,7 @@ def _slopes(dataset: xr.Dataset, direction: str) -> str:
     return _by_step(dataset, cell, f"Slopes in {'batch size' if direction == 'batch' else direction}: {how}")
 
 
-def _by_step(dataset: xr.Dataset, cell: Callable[[str, str, int], str], title: str) -> str:
+def _by_step(dataset: xr.Dataset, cell: Callable[[str, str, int], str], title: str) -> Grid:
     """A line for every assumption, without its words, ratio and place; a cell for each of a few steps."""
     steps = _shown(dataset)
     lines = [
@@ -537,6 +544,7 @@ REPORT = Report(
     "samples",
     parts=[_soap, _losses, _over_steps, _slope_tables],
     findings=findings,
+    brief=_slopes_in_width,
 )
 
 

@@ -62,7 +62,7 @@ from sims.common.images import CHARACTERS, TEXT
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope
+from sims.common.tables import Column, Grid, Table, number, slope
 from sims.common.training_data import training_data
 
 NAME = "transformer_coordinate_check"
@@ -252,6 +252,7 @@ def judge_flat(
 @JUDGES.decide(
     claim="{norm} |h_L| grows in {ways} over {steps} steps of the standard parameterization, as a quarter power or "
     "faster",
+    brief="{norm} |h_L| grows in {ways} in the standard parameterization",
     rival="it does not grow",
     measured="slopes of |h_L| after the last step, of a straight line and in the limit of large sizes",
 )
@@ -324,6 +325,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition 3.1 ten steps "
         "keep |h_L| flat in width and depth",
+        brief="GPT-like nets, Muon-Kimi and AdamW: condition 3.1 keeps |h_L| flat in all sizes",
         printed='"muP maintains stable and scale-invariant feature scales, consistent with Principle 2.1" (section '
         "5.2)",
         hypotheses=f"{FIGURE_1}; {HYPOTHESES}",
@@ -335,6 +337,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figure 1 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: in the standard "
         "parameterization |h_L| grows with width and depth",
+        brief="GPT-like nets, Muon-Kimi and AdamW: |h_L| grows with all sizes by the standard",
         printed='"under SP, the feature scale grows rapidly with both width and depth" (section 5.2)',
         hypotheses=f"{FIGURE_1}; {HYPOTHESES}",
         checks=_checks(judge_growth, (), ADAMW, normalisation="layer"),
@@ -345,6 +348,7 @@ CLAIMS = (
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: under condition 3.1 ten steps keep |h_L| "
         "flat in depth",
+        brief="GPT-like nets without LayerNorm: condition 3.1 keeps |h_L| flat in depth",
         printed='"we remove LayerNorm layers and repeat the depth-scaling experiments ... muP remains stable even at '
         'large depths (L = 256)" (section 5.4)',
         hypotheses=f"Muon-Kimi with AdamW; {HYPOTHESES}",
@@ -356,6 +360,7 @@ CLAIMS = (
         source=UNNORMALISED,
         statement="GPT-like nets without LayerNorm, Muon-Kimi with AdamW: in the standard parameterization |h_L| grows "
         "with depth",
+        brief="GPT-like nets without LayerNorm: |h_L| grows with depth by the standard",
         printed='"SP becomes increasingly prone to loss divergence as depth increases in the absence of LayerNorm" '
         "(figure 3)",
         hypotheses="a reading: the sentence is about losses, of which S10r speaks. Of the default's nets |h_L| is 2.9, "
@@ -368,6 +373,7 @@ CLAIMS = (
         source="Zheng et al. 2026, takeaway 3, read as a statement on the check of figure 1",
         statement="GPT-like nets with LayerNorm, Muon-Kimi with AdamW and AdamW alone: under condition B.1 (k = 1) ten "
         "steps do not keep |h_L| flat in depth",
+        brief="GPT-like nets, Muon-Kimi and AdamW: B.1 does not keep |h_L| flat in depth",
         printed='"scaling from Condition 3.1 ... achieves stable feature learning and robust HP transfer ... '
         'Depth-muP-style scaling from Condition B.1 (k = 1) often fail" (takeaway 3)',
         hypotheses="a reading: the paper makes this check under condition 3.1 and by the standard alone, and shows "
@@ -382,6 +388,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: under condition 3.1 "
         "ten steps keep |h_L| flat in width and depth",
+        brief="GPT-like nets, Muon, Shampoo, Sophia: 3.1 keeps |h_L| flat in all sizes",
         printed='"Across these optimizer settings, ... the muP formulation from Condition 3.1 (k >= 2) keeps the '
         'final-block feature norm approximately scale-invariant" (appendix E.2)',
         hypotheses=f"{OF_APPENDIX}; {HYPOTHESES}",
@@ -393,6 +400,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix E, figures 5, 6 and 8 (a, b)",
         statement="GPT-like nets with LayerNorm, Muon and Shampoo, each with AdamW, and Sophia: in the standard "
         "parameterization |h_L| grows with width and depth",
+        brief="GPT-like nets, Muon, Shampoo, Sophia: |h_L| grows with all sizes by the standard",
         printed='"Across these optimizer settings, ... SP exhibits feature-scale growth under width or depth '
         'scaling" (appendix E.2)',
         hypotheses=f"{OF_APPENDIX}; {HYPOTHESES}",
@@ -434,7 +442,7 @@ def _training(dataset: xr.Dataset) -> str:
     return precision + curvature * has_sophia + soap
 
 
-def _slopes(dataset: xr.Dataset) -> list[str]:
+def _slopes(dataset: xr.Dataset) -> list[Grid]:
     """A table for every normalisation and ladder: a line for every optimizer and table."""
     return [
         _slope_table(dataset.sel(normalisation=norm), direction, WITH[norm])
@@ -443,7 +451,7 @@ def _slopes(dataset: xr.Dataset) -> list[str]:
     ]
 
 
-def _slope_table(dataset: xr.Dataset, direction: str, words: str) -> str:
+def _slope_table(dataset: xr.Dataset, direction: str, words: str) -> Grid:
     def column(of: Watched) -> Column:
         def cell(at: xr.Dataset) -> str:
             law = of.slope(dataset, str(at["optimizer"].values), str(at["table"].values), direction)
@@ -455,12 +463,12 @@ def _slope_table(dataset: xr.Dataset, direction: str, words: str) -> str:
     return Table("slopes", f"{words}: slopes in {direction}", dims, dims, columns, shown={"table": TABLES})(dataset)
 
 
-def _sizes(dataset: xr.Dataset) -> list[str]:
+def _sizes(dataset: xr.Dataset) -> list[Grid]:
     """|h_L| after the last step, mean over draws, a table for every ladder."""
     return [_size_table(dataset, direction) for direction in DIRECTIONS]
 
 
-def _size_table(dataset: xr.Dataset, direction: str) -> str:
+def _size_table(dataset: xr.Dataset, direction: str) -> Grid:
     name = f"feature_norm_by_{direction}"
     means = dataset[[name]].sel(place="last").isel(step=-1).mean("draw", skipna=False)
 

@@ -52,7 +52,7 @@ from sims.common.datasets import Variable
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, number, slope
+from sims.common.tables import Column, Grid, Table, number, slope
 
 NAME = "update_orders"
 
@@ -205,6 +205,7 @@ def judge_order(dataset: xr.Dataset, optimizer: str, table: str, step: int, orde
 @JUDGES.decide(
     claim="k = {layers}: after the last step the terms of every order are of order one, after the first step those "
     "of first order",
+    brief="k = {layers}: terms of every order are of order one (after one step: of first order)",
     rival="some grow or fall as the root of width or depth",
     measured="plain slopes of epsilon_j(L)",
 )
@@ -217,6 +218,7 @@ def judge_orders(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="{optimizer}, {title}, step 1: the terms of order 2 fall as the root of width and of depth",
+    brief="{optimizer}, {title}: second-order terms of the first step fall as the root of size",
     rival="{optimizer}, {title}, step 1: the terms of order 2 are of order one",
     measured="plain slopes of epsilon_2(L)",
 )
@@ -233,6 +235,7 @@ def judge_first_step(dataset: xr.Dataset, optimizer: str, table: str = "many") -
 @OF_TABLES.decide(
     claim="After {step} steps of {optimizer} on blocks of k >= 2 layers, terms of second order keep their size in "
     "depth under the k >= 2 table, and fall as its root or faster under the k = 1 table",
+    brief="{optimizer}, k >= 2, {step} steps: second order lasts in depth under its own table alone",
     rival="they keep it under both",
     measured="straight-line slopes in L of the part of h_L's change that takes two weight updates in one block",
 )
@@ -269,6 +272,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 4: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        brief="k = 4: all orders of a block's update are of order one after ten steps",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
         'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
@@ -279,6 +283,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, condition B.2",
         statement="k = 5: all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        brief="k = 5: all orders of a block's update are of order one after ten steps",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
         'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
         hypotheses=f"linear nets, {NETS}",
@@ -290,6 +295,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 3.3.2, eq. 5",
         statement="k = 2: the second-order term of one step of Muon is of order one, which is why the multiplier is "
         "1/L",
+        brief="k = 2: Muon's second-order term of one step is of order one, hence 1/L",
         printed='"maximizing each summand and ensuring |epsilon_2(L)|_R = Theta(1) in the '
         'meanwhile, leading to alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (section 3.3.2)',
         hypotheses=f"norms of a product multiply; linear nets, {NETS}",
@@ -313,7 +319,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(judged, f"its slopes in width and depth are at most {slope(farthest.plain, farthest.plain_stderr)}")
 
 
-def _orders_of(optimizer: str, dataset: xr.Dataset) -> str:
+def _orders_of(optimizer: str, dataset: xr.Dataset) -> Grid:
     """The size at the largest net, and its slope, in either direction."""
 
     def column(direction: str) -> Column:
@@ -331,7 +337,7 @@ def _orders_of(optimizer: str, dataset: xr.Dataset) -> str:
     return table(dataset.sel(optimizer=optimizer))
 
 
-def _orders(dataset: xr.Dataset) -> list[str]:
+def _orders(dataset: xr.Dataset) -> list[Grid]:
     """A table for every optimizer."""
     return [_orders_of(optimizer, dataset) for optimizer in map(str, dataset["optimizer"].values)]
 

@@ -31,6 +31,7 @@ SIGMA = {
     # z over 1 + e^(-z), of which no part overflows: streams that nothing normalises reach thousands.
     "silu": lambda z: z * numpy_of(z).exp(numpy_of(z).minimum(z, 0.0)) / (1 + numpy_of(z).exp(-abs(z))),
     "tanh": lambda z: numpy_of(z).tanh(z),
+    "erf": lambda z: (jax.scipy.special.erf if numpy_of(z) is jnp else erf)(z),
 }
 
 
@@ -44,10 +45,22 @@ def values_and_output(net, weights, x):
     values = [x]
     for unit in net.units:
         branch = unit.multiplier * along(unit.branch, values[-1], weights)
-        values.append(along(unit.after, branch if unit.skip is None else values[unit.skip] + branch, weights))
+        if unit.skip is not None and unit.shortcut:
+            skipped = along(unit.shortcut, values[unit.skip], weights)
+            values.append(along(unit.after, skipped + branch, weights))
+        else:
+            values.append(along(unit.after, joined(unit, branch, values), weights))
     readout = net.readout_unit
     output = values[-1] if readout is None else readout.multiplier * along(readout.branch, values[-1], weights)
     return values[1:], output
+
+
+def joined(unit, branch, values):
+    if unit.skip is None:
+        return branch
+    if unit.join == "concat":
+        return numpy_of(branch).concatenate([values[unit.skip], branch], axis=1)
+    return values[unit.skip] + branch
 
 
 def one_step(net, weights, inputs, output_error):
@@ -82,11 +95,13 @@ def _stencil(spec, weight, x, tensor):
     """sum over taps and groups of W[:, :, tap] x(p + offset), offsets from -((k - 1) // 2) on along every axis."""
     kernel = weight.shape[2:]
     if not kernel:
+        x = x[(slice(None), slice(None), *(slice(None, None, step) for step in spec.stride))]
         return numpy_of(x).concatenate(_by_group(weight, x, tensor), axis=1)
     total = 0.0
     for tap in product(*map(range, kernel)):
         offset = [spec.dilation * (step - (taps - 1) // 2) for step, taps in zip(tap, kernel, strict=True)]
         moved = _shifted(x, offset, spec.padding)
+        moved = moved[(slice(None), slice(None), *(slice(None, None, step) for step in spec.stride))]
         total = total + numpy_of(x).concatenate(
             _by_group(weight, moved, tensor[(slice(None), slice(None), *tap)]), axis=1
         )
@@ -163,6 +178,16 @@ def _pooling(spec, x, weights):
     return flat.mean(axis=2) if spec.kind == "mean" else flat[:, :, -1]
 
 
+def _flatten(spec, x, weights):
+    return x.reshape(len(x), -1)
+
+
+def _average_pooling(spec, x, weights):
+    """Window by window: (B, C, windows, sites of each, ...), means over the sites of each."""
+    apart = (number for length, size in zip(x.shape[2:], spec.window, strict=True) for number in (length // size, size))
+    return x.reshape(*x.shape[:2], *apart).mean(axis=tuple(range(3, 2 * x.ndim - 2, 2)))
+
+
 def _batch_normalisation(spec, x, weights):
     axes = (0, *range(2, x.ndim))
     centred = x - x.mean(axis=axes, keepdims=True)
@@ -186,6 +211,8 @@ MAPS = {
     maps.Normalisation: _normalisation,
     maps.Attention: _attention,
     maps.Pooling: _pooling,
+    maps.Flatten: _flatten,
+    maps.AveragePooling: _average_pooling,
     maps.BatchNormalisation: _batch_normalisation,
     maps.Dropout: _dropout,
 }

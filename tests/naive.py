@@ -30,6 +30,7 @@ SIGMA = {
     "gelu": lambda z: z * _normal_below(z),
     "tanh": lambda z: 2 / (1 + np.exp(-2 * z)) - 1,
     "silu": lambda z: z * _logistic(z),
+    "erf": lambda z: 2 * _normal_below(np.sqrt(2) * z) - 1,
 }
 GATE = {
     "relu": lambda z: (z > 0).astype(float),
@@ -37,6 +38,7 @@ GATE = {
     "gelu": lambda z: _normal_below(z) + z * _normal_density(z),
     "tanh": lambda z: 1 / np.cosh(z) ** 2,
     "silu": lambda z: _logistic(z) * (1 + z * _logistic(-z)),
+    "erf": lambda z: 2 * np.sqrt(2) * _normal_density(np.sqrt(2) * z),
 }
 
 
@@ -72,44 +74,66 @@ def convolve(net, weight, features):
 
 
 @cache
-def visits(grid, kernel, padding, dilation=1):
-    """Every tap, the site where it is applied and the site it reads, site by site."""
+def visits(grid, kernel, padding, dilation=1, stride=()):
+    """Every tap, the site where it is applied, of the coarser grid of a stride, and the site it reads, site by site."""
     found = []
-    for site in np.ndindex(*grid):
+    stride = stride or (1,) * len(grid)
+    for site in np.ndindex(*coarser(grid, stride)):
+        stands = [step * place for step, place in zip(stride, site, strict=True)]
         for tap, step in taps_and_steps(kernel):
-            source = reached(site, [dilation * length for length in step], grid, padding)
+            source = reached(stands, [dilation * length for length in step], grid, padding)
             if source is not None:
                 found.append((tap, site, source))
     return found
 
 
-def stencil(weight, values, padding, dilation):
-    """W patches(X) of one sample: (C', C, *kernel), (C, *grid) -> (C', *grid)."""
-    out = np.zeros((len(weight), *values.shape[1:]))
-    for tap, site, source in visits(values.shape[1:], weight.shape[2:], padding, dilation):
+def coarser(grid, stride):
+    """Lengths of the grid of the sites 0, s, 2 s, ... along every axis."""
+    return tuple(len(range(0, length, step)) for length, step in zip(grid, stride or (1,) * len(grid), strict=True))
+
+
+def stencil(weight, values, padding, dilation, stride=()):
+    """W patches(X) of one sample: (C', C, *kernel), (C, *grid) -> (C', *grid')."""
+    out = np.zeros((len(weight), *coarser(values.shape[1:], stride)))
+    for tap, site, source in visits(values.shape[1:], weight.shape[2:], padding, dilation, stride):
         out[:, *site] += weight[:, :, *tap] @ values[:, *source]
     return out
 
 
-def stencil_transpose(weight, errors, padding, dilation):
-    """patches^T(W^T U) of one sample: (C', C, *kernel), (C', *grid) -> (C, *grid)."""
-    out = np.zeros((weight.shape[1], *errors.shape[1:]))
-    for tap, site, source in visits(errors.shape[1:], weight.shape[2:], padding, dilation):
+def stencil_transpose(weight, errors, grid, padding, dilation, stride=()):
+    """patches^T(W^T U) of one sample: (C', C, *kernel), (C', *grid') -> (C, *grid)."""
+    out = np.zeros((weight.shape[1], *grid))
+    for tap, site, source in visits(grid, weight.shape[2:], padding, dilation, stride):
         out[:, *source] += weight[:, :, *tap].T @ errors[:, *site]
     return out
 
 
-def stencil_gradient(errors, values, kernel, padding, dilation):
-    """U patches(X)^T of one sample: (C', *grid), (C, *grid) -> (C', C, *kernel)."""
+def stencil_gradient(errors, values, kernel, padding, dilation, stride=()):
+    """U patches(X)^T of one sample: (C', *grid'), (C, *grid) -> (C', C, *kernel)."""
     out = np.zeros((len(errors), len(values), *kernel))
-    for tap, site, source in visits(values.shape[1:], kernel, padding, dilation):
+    for tap, site, source in visits(values.shape[1:], kernel, padding, dilation, stride):
         out[:, :, *tap] += np.outer(errors[:, *site], values[:, *source])
+    return out
+
+
+def windowed(values, window):
+    """Means over windows: (C, *grid) -> (C, *grid')."""
+    grid = [length // size for length, size in zip(values.shape[1:], window, strict=True)]
+    out = np.zeros((len(values), *grid))
+    for site in np.ndindex(*grid):
+        at = [range(size * place, size * (place + 1)) for size, place in zip(window, site, strict=True)]
+        out[:, *site] = np.mean([values[:, *source] for source in itertools.product(*at)], axis=0)
     return out
 
 
 def pooled(features):
     """Mean over the grid: (B, C)."""
     return features.reshape(*features.shape[:2], -1).mean(axis=2)
+
+
+def flattened(features):
+    """All sites of all channels, one channel after the other: (B, C S)."""
+    return np.array([[number for channel in sample for number in channel.ravel()] for sample in features])
 
 
 def units(net, weights):
@@ -134,6 +158,8 @@ def outputs_and_hidden(net, weights, inputs):
     features = sigma(net.activation, below)
     if net.is_pooled:
         return hidden, pooled(features) @ weights[-1].T
+    if net.readout == "flatten":
+        return hidden, flattened(features) @ weights[-1].T
     return hidden, convolve(net, weights[-1], features)
 
 
@@ -158,6 +184,8 @@ def directional(net, weights, inputs, step):
     features, tangent = sigma(net.activation, below), gate(net.activation, below) * change
     if net.is_pooled:
         return moved, pooled(features) @ step[-1].T + pooled(tangent) @ weights[-1].T
+    if net.readout == "flatten":
+        return moved, flattened(features) @ step[-1].T + flattened(tangent) @ weights[-1].T
     return moved, convolve(net, weights[-1], tangent) + convolve(net, step[-1], features)
 
 

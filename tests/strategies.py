@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from hypothesis import strategies as st
 
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.block_net import BlockNet
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.lattice import PADDINGS
 from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet
 from meanfield.nets.loop import TiedLoop
@@ -16,6 +19,7 @@ from meanfield.nets.maps import (
     BatchNormalisation,
     Bias,
     Dropout,
+    Flatten,
     Gain,
     Gate,
     Linear,
@@ -26,7 +30,9 @@ from meanfield.nets.maps import (
     Weight,
 )
 from meanfield.nets.net import Chain, Unit
-from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
+from meanfield.nets.residual import ResidualConvNet, ResidualMLP
+from meanfield.nets.scalings import SCALINGS
+from meanfield.nets.staged import DOWNSAMPLINGS, StagedConvNet, StagedResidualConvNet
 from meanfield.nets.transformer import NORMS, Transformer
 from meanfield.nets.transformer import TOKEN_READOUTS as TOKENS_READ
 
@@ -76,7 +82,7 @@ def residual_nets(draw: st.DrawFn) -> ResidualMLP | ResidualConvNet:
     shared = {
         "depth": draw(st.integers(1, 2)),
         "block_depth": draw(st.integers(1, 3)),
-        "scaling": draw(st.sampled_from(SCALINGS)),
+        "scaling": draw(st.sampled_from((*SCALINGS, 0.3))),
         "stem": draw(st.integers(0, 1)),
         "tail": draw(st.integers(0, 1)),
         "activation": draw(activations),
@@ -90,6 +96,38 @@ def residual_nets(draw: st.DrawFn) -> ResidualMLP | ResidualConvNet:
     padding, readout = draw(st.sampled_from(PADDINGS)), draw(st.sampled_from(READOUTS))
     kernel = (2,) * len(grid)
     return ResidualConvNet(channels=width, grid=grid, kernel=kernel, padding=padding, readout=readout, **shared)
+
+
+@st.composite
+def staged_nets(draw: st.DrawFn) -> StagedConvNet | StagedResidualConvNet:
+    """Two or three stages, the last of one or two sites along an axis, of strides as wide as the kernel or wider."""
+    stages = draw(st.sampled_from(((1, 1), (2, 1), (1, 2, 1))))
+    axes = draw(st.integers(1, 2)) if len(stages) == 2 else 1
+    stride = tuple(draw(st.sampled_from((2, 3) if axes == 1 else (1, 2))) for _ in range(axes))
+    grid = tuple(draw(st.sampled_from((1, 2))) * step ** (len(stages) - 1) for step in stride)
+    padding, downsampling = draw(st.sampled_from(PADDINGS)), draw(st.sampled_from(DOWNSAMPLINGS))
+    last = [length // step ** (len(stages) - 1) for length, step in zip(grid, stride, strict=True)]
+    if padding == "zero" and downsampling == "stride":
+        grid = tuple(length + draw(st.integers(0, 1)) for length in grid)
+    shared = {
+        "depth": sum(stages),
+        "stages": stages,
+        "channels": draw(st.sampled_from((2, (3,) * len(stages)))),
+        "grid": grid,
+        "kernel": tuple(draw(st.integers(1, length if padding == "circular" else 3)) for length in last),
+        "stride": stride,
+        "downsampling": downsampling,
+        "padding": padding,
+        "activation": draw(activations),
+        "outputs": draw(st.integers(1, 2)),
+        "head": draw(st.sampled_from(HEADS)),
+        "readout": draw(st.sampled_from(READOUTS)),
+        "inputs": draw(st.integers(1, 2)),
+    }
+    if draw(st.booleans()):
+        return StagedConvNet(input_channels=draw(st.integers(1, 3)), **shared)
+    depths = {"block_depth": draw(st.integers(1, 2)), "stem": draw(st.integers(0, 1))}
+    return StagedResidualConvNet(scaling=draw(st.sampled_from(SCALINGS)), **depths, **shared)
 
 
 @st.composite
@@ -135,7 +173,7 @@ def transformers(draw: st.DrawFn) -> Transformer:
         causal=draw(st.booleans()),
         activation=draw(st.one_of(activations, st.just("swiglu"))),
         rotary=draw(st.booleans()),
-        scaling=draw(st.sampled_from((*SCALINGS, "rezero"))),
+        scaling=draw(st.sampled_from((*SCALINGS, 0.3, "rezero"))),
         tied=draw(st.booleans()),
         outputs=3,
         head=draw(st.sampled_from(HEADS)),
@@ -149,13 +187,16 @@ AFTER = ((), (), (Normalisation("layer", 0.1),), (BatchNormalisation(0.1),), (Dr
 BRANCHES = ("stencil", "gated", "groups", "attention", "bias", "normalised", "over the batch", "gain")
 
 
+JOINED = st.sampled_from(("add", "add", "concat"))
+
+
 def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn) -> tuple[Map, ...]:
     """Maps of that kind, channels to channels; whoever asks again for a kind and a name has the same weights."""
     kernel, padding = (2,) * dimensions, draw(st.sampled_from(PADDINGS))
     sigma = Pointwise(draw(st.sampled_from(("tanh", "gelu", "relu"))))
 
     def weight(part: str, taps: tuple[int, ...] = (), groups: int = 1) -> Weight:
-        return Weight(f"{kind}{name}{part}", (channels, channels // groups, *taps), 0.5 / channels, groups)
+        return Weight(f"{kind}{name}{part}{channels}", (channels, channels // groups, *taps), 0.5 / channels, groups)
 
     stencil = Linear((weight("", kernel),), padding, draw(st.integers(1, 2)))
     if kind == "stencil":
@@ -168,7 +209,7 @@ def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn
         heads = Attention(2, draw(st.sampled_from(ATTENTION_SCALES)), draw(st.booleans()), draw(st.booleans()))
         return Linear((weight("q"), weight("k"), weight("v"))), heads, Linear((weight("o"),))
     if kind == "bias":
-        return stencil, Bias(Weight(f"{kind}{name}b", (channels,), 1.0)), sigma
+        return stencil, Bias(Weight(f"{kind}{name}b{channels}", (channels,), 1.0)), sigma
     if kind == "gain":
         return sigma, stencil, Gain(Weight(f"{kind}{name}g", (1,), 1.0))
     if kind == "over the batch":
@@ -178,28 +219,58 @@ def branch(kind: str, name: str, channels: int, dimensions: int, draw: st.DrawFn
 
 @st.composite
 def chains(draw: st.DrawFn) -> Chain:
-    """Units of any maps, which skip from where they like, several from one value among them, and share weights."""
-    channels, grid = 4, draw(st.sampled_from(((3,), (2, 3))))
+    """Units of any maps, which skip from where they like, several from one value among them, and share weights.
+
+    They add to values of as many channels as theirs, and concatenate to any.
+    """
+    values, grid = [4], draw(st.sampled_from(((3,), (2, 3))))
     units = []
     for number in range(draw(st.integers(1, 4))):
+        channels = values[-1]
         maps = branch(draw(st.sampled_from(BRANCHES)), draw(st.sampled_from("ab")), channels, len(grid), draw)
         after = draw(st.sampled_from(AFTER))
         skip = draw(st.one_of(st.none(), st.integers(0, number)))
-        units.append(Unit(maps, skip, draw(st.sampled_from((1.0, 0.5))), after))
+        join = "add" if skip is None else draw(JOINED) if values[skip] == channels else "concat"
+        units.append(Unit(maps, skip, draw(st.sampled_from((1.0, 0.5))), after, join))
+        values.append(channels + (values[skip] if join == "concat" else 0))
+    channels = values[-1]
     outputs = Linear((Weight("readout", (2, channels), 1 / channels),))
-    readout = draw(st.sampled_from((None, (Pooling("mean"), outputs), (Pooling("last"), outputs), (outputs,))))
+    of_all = Flatten(prod(grid)), Linear((Weight("readout", (2, channels * prod(grid)), 1 / channels),))
+    readouts = (None, (Pooling("mean"), outputs), (Pooling("last"), outputs), (outputs,), of_all)
+    readout = draw(st.sampled_from(readouts))
     return Chain(
         units=tuple(units),
         readout_unit=None if readout is None else Unit(readout),
-        input_channels=channels,
+        input_channels=values[0],
         grid=grid,
         inputs=draw(st.integers(1, 2)),
     )
 
 
+@st.composite
+def dense_nets(draw: st.DrawFn) -> DenseNet:
+    grid = draw(st.sampled_from(((), (3,), (2, 3))))
+    stem = draw(st.integers(0, 1))
+    return DenseNet(
+        depth=draw(st.integers(1, 3)),
+        growth=draw(st.integers(1, 3)),
+        width=draw(st.integers(1, 3)),
+        stem=stem,
+        activation=draw(activations),
+        grid=grid,
+        kernel=(2,),
+        padding=draw(st.sampled_from(PADDINGS)),
+        outputs=draw(st.integers(1, 2)),
+        head=draw(st.sampled_from(HEADS)),
+        readout=draw(st.sampled_from(READOUTS)),
+        inputs=draw(st.integers(1, 2)),
+        input_width=draw(st.integers(1, 2)) if stem else None,
+    )
+
+
 def nets() -> st.SearchStrategy:
     """Any small net: of any family, or of units at random."""
-    return st.one_of(architectures(), loops(), block_nets(), chains(), transformers())
+    return st.one_of(architectures(), dense_nets(), staged_nets(), loops(), block_nets(), chains(), transformers())
 
 
 def architectures() -> st.SearchStrategy:

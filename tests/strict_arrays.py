@@ -209,4 +209,5 @@ def special_functions():
     return SimpleNamespace(
         ndtr=_pointwise(special.ndtr),
         expit=_pointwise(special.expit),
+        erf=_pointwise(special.erf),
     )

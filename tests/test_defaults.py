@@ -17,6 +17,8 @@ BlockNet: block_depth=2; block_width=None; input_width=16; samples=2; outputs=1;
 Chain: readout_unit=None; input_channels=1; grid=(); inputs=1; input_law='white'; input_energy=None
 ConvNet: grid=(32,); kernel=(3,); padding='circular'; activation='relu'; outputs=10; head='he'; readout='pooled';
     input_channels=None; inputs=1; weight_variance=None
+DenseNet: stem=0; activation='relu'; grid=(); kernel=(3,); padding='circular'; outputs=10; head='he';
+    readout='pooled'; inputs=1; input_width=None
 Deviation: allowance=0.0
 Energies: inputs=None; weights='auto'; batch=Batch(input_correlation=0.0, labels='independent', label_mean=0.0);
     loss='squared'; by_site=False; controls=False; backend='numpy'; precision='float64'
@@ -28,6 +30,11 @@ ResidualConvNet: grid=(32,); kernel=(3,); padding='circular'; activation='relu';
 ResidualEnergies: inputs=None; weights='auto'; correlations=False
 ResidualMLP: activation='relu'; outputs=10; head='he'; inputs=1; input_width=None; weight_variance=None;
     block_depth=1; scaling='init'; stem=0; tail=0
+StagedConvNet: stages=3; grid=(32,); kernel=(3,); stride=2; downsampling='stride'; padding='circular';
+    activation='relu'; outputs=10; head='he'; readout='pooled'; input_channels=None; inputs=1
+StagedResidualConvNet: stages=3; grid=(32,); kernel=(3,); stride=2; downsampling='stride'; padding='circular';
+    activation='relu'; outputs=10; head='he'; readout='pooled'; input_channels=None; inputs=1; block_depth=1;
+    scaling='init'; stem=0
 StreamUpdates: update='isotropic'; inputs=None; weights='auto'
 TangentPropagation: starts=(0,); inputs=None; weights='auto'
 TiedLoop: alpha=1.0; weight_variance=2.0; activation='relu'; tied=True
@@ -38,10 +45,13 @@ Transformer: heads=1; ffn=4; norm='pre'; normalisation='layer'; attention_scale=
     activation='relu'; rotary=False; scaling='none'; tied=False; vocabulary=None; outputs=10; head='he';
     readout='pooled'; inputs=1
 Workers: processes=None; scheduler=None
+depth_law: quantity='learning_rate_scale'; claim=None; rival=None; inputs=None; loss='squared'; theory=True; workers=1;
+    resume_in=None
 derive: activation='relu'; direction='up'; block_depth=0
 explain_transfer: rule='auto'
 fit_power_law: stderr=None
 judge: largest_share=0.0; of_rival=None
+local_slopes: stderr=None
 memory: draws=1; measure=None
 one_step: backend='numpy'; precision='float64'
 patch_tokens: seed=0

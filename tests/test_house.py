@@ -211,6 +211,7 @@ def _numbers(text):
 
 
 FAMILIES = {"MLP", "ConvNet", "ResidualMLP", "ResidualConvNet", "TiedLoop", "BlockNet", "Transformer"}
+FAMILIES |= {"StagedConvNet", "StagedResidualConvNet"}
 
 
 ROADS = [path for path in MODULES if path.relative_to(ROOT).parts[1] in ("simulation", "theory")]

@@ -1,9 +1,11 @@
-"""The site: the evidence behind every verdict, and what browsers read in the MathML of equations."""
+"""The site: the evidence behind every verdict, how to cite, and what browsers read in the MathML of equations."""
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,6 +15,7 @@ from sims.claims.record import recorded
 
 pytest.importorskip("latex2mathml")
 pytest.importorskip("mkdocs")
+yaml = pytest.importorskip("yaml")
 DOCS = Path(mf.__file__).parent.parent / "docs"
 
 
@@ -75,10 +78,112 @@ def test_script_letters_are_characters_of_their_own(made, latex, letter):
     assert f"<mi>{letter}</mi>" in made(latex)
 
 
-def test_no_equation_of_the_theory_needs_an_attribute_that_browsers_drop(made):
-    text = (DOCS / "theory.md").read_text(encoding="utf-8")
-    equations = re.findall(r"\$\$(.+?)\$\$|\$([^$]+?)\$", text, re.DOTALL)
-    scripts = {outer or inner for outer, inner in equations if r"\mathcal" in (outer or inner)}
-    assert len(scripts) > 10
-    for latex in scripts:
-        assert set(re.findall(r'mathvariant="(\w+)"', made(latex))) <= {"normal"}, latex
+@pytest.mark.parametrize(
+    ("latex", "drawn"),
+    [
+        (r"\Big\lbrace x \Big\rbrace", '<mo minsize="1.623em" maxsize="1.623em" form="prefix">{</mo>'),
+        (r"\lbrace x \rbrace", '<mo form="postfix" stretchy="false">}</mo>'),
+        (r"\lvert x \rvert^2", '<mo form="prefix" stretchy="false">|</mo>'),
+        (r"E[\frac{1}{2}]", '<mo stretchy="false">[</mo><mfrac>'),
+        (r"\langle x \rangle", '<mo form="postfix" stretchy="false">⟩</mo>'),
+        (r"\hat x", '<mover accent="true"><mi>x</mi><mo stretchy="false">^</mo></mover>'),
+        (r"\bar x", '<mover accent="true"><mi>x</mi><mo stretchy="true">¯</mo></mover>'),
+        (r"\mathrm{mean}_p", "<msub><mrow><mi>mean</mi></mrow><mi>p</mi></msub>"),
+        (r"\log L", '<mi>log</mi><mspace width="0.167em" /><mi>L</mi>'),
+        (r"\log(L)", '<mi>log</mi><mo stretchy="false">(</mo>'),
+        (r"\ln^2 L", '<msup><mi>ln</mi><mn>2</mn></msup><mspace width="0.167em" /><mi>L</mi>'),
+    ],
+)
+def test_equations_are_drawn_as_latex_says(made, latex, drawn):
+    """Fences grow where they are told to, accents stand close, words are words, functions stand apart."""
+    assert drawn in made(latex)
+
+
+def test_no_equation_needs_what_browsers_do_not_know(made):
+    """Every equation of every document: no attribute that they drop, and no LaTeX left."""
+    texts = [re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+             for path in DOCS.rglob("*.md")]  # fmt: skip
+    found = [pair for text in texts for pair in re.findall(r"\$\$(.+?)\$\$|\$([^$\n][^$]*?)\$", text, re.DOTALL)]
+    equations = {outer or inner for outer, inner in found}
+    assert len(equations) > 500
+    for latex in equations:
+        tree = ElementTree.fromstring(made(latex))
+        assert {element.get("mathvariant") for element in tree.iter()} <= {None, "normal"}, latex
+        assert not set("\\{}") & set("".join(tree.itertext())) - (
+            {"{", "}"} if "brace" in latex or r"\{" in latex else set()
+        )
+        for fence in (element for element in tree.iter() if element.text in tuple("()[]{}|")):
+            assert fence.get("stretchy") == "false" or "minsize" in fence.attrib, latex
+
+
+def test_figures_open_at_full_size(site_pages):
+    shown = site_pages.on_page_content('<p><img alt="Scales" src="../scales.png" /></p>')
+    assert shown.startswith('<p><a class="figure" href="../scales.png" target="_blank"><img alt="Scales"')
+
+
+CITED = yaml.safe_load((DOCS.parent / "CITATION.cff").read_text(encoding="utf-8"))
+
+
+def test_what_is_cited_is_this_version():
+    own = CITED["preferred-citation"]
+    version, released = re.search(
+        r"^## (\S+) \((.+)\)$", (DOCS.parent / "CHANGELOG.md").read_text(), re.MULTILINE
+    ).groups()
+    assert {mf.__version__, version, CITED["version"], own["version"]} == {mf.__version__}
+    # An unreleased version is of the year of the newest paper that it measures, or later.
+    newest = max(paper["year"] for paper in CITED["references"])
+    assert own["year"] >= newest
+    assert released == "unreleased" or released.startswith(str(own["year"]))
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert CITED.get("repository-code") == project.get("urls", {}).get("Repository")
+    assert CITED["license"] == project["license"]
+
+
+def test_the_citation_file_has_what_its_format_requires():
+    """Version 1.2.0: four keys, a name or names for every author, three keys for every reference."""
+    assert CITED["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors", "type"} <= set(CITED)
+    assert CITED["type"] in ("software", "dataset")
+    for work in (CITED["preferred-citation"], *CITED["references"]):
+        assert {"type", "title", "authors"} <= set(work)
+        assert work["type"] in ("article", "software")
+        assert isinstance(work["year"], int)
+        assert {known["type"] for known in work.get("identifiers", ())} <= {"doi", "other", "swh", "url"}
+        for author in work["authors"]:
+            assert set(author) in ({"name"}, {"family-names", "given-names"})
+
+
+def test_how_to_cite_is_bibtex(site_pages):
+    """Entries whose braces match, with a key each, and every field once."""
+    page = site_pages.citation_page(DOCS.parent / "CITATION.cff")
+    blocks = re.findall(r"^```\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    entries = [entry for block in blocks for entry in _bibtex(block)]
+    works = [CITED["preferred-citation"], *CITED["references"]]
+    keys = [key for key, _ in entries]
+    assert keys == ["meanfield", "zhang2026", "zheng2026", "wang2026", "zhang2025"]
+    for (_, fields), work in zip(entries, works, strict=True):
+        assert len(fields["author"].split(" and ")) == len(work["authors"])
+        assert fields["title"] == f"{{{work['title']}}}"
+        assert fields["year"] == str(work["year"])
+        assert fields.get("url") == work.get("url")
+    assert entries[0][1]["note"] == f"Version {mf.__version__}"
+    assert entries[1][1]["eprint"] == "2602.07494"
+
+
+def _bibtex(text):
+    """Key and fields of every entry, read as BibTeX does: values run to the brace that closes them."""
+    while text := text.strip():
+        kind, key = re.match(r"@(\w+)\{(\w+),", text).groups()
+        assert kind == "misc"
+        text, fields = text[text.index(",") + 1 :].strip(), {}
+        while not text.startswith("}"):
+            name, rest = re.match(r"(\w+) = \{(.*)", text, re.DOTALL).groups()
+            depth, end = 1, -1
+            while depth:
+                end += 1
+                depth += {"{": 1, "}": -1}.get(rest[end], 0)
+            assert name not in fields
+            assert not re.search(r"(?<!\\)[&%$#_]", rest[:end]) or name == "url"
+            fields[name], text = rest[:end], rest[end + 1 :].removeprefix(",").strip()
+        text = text.removeprefix("}")
+        yield key, fields

@@ -1,13 +1,6 @@
 """Shared by all rooms: seeds, files, signals, memory, checks of input, and statistics of draws."""
 
-from meanfield.common.estimates import (
-    FALSE_ALARM_BUDGET,
-    NUMBERS_FAIL,
-    PowerLaw,
-    critical_z,
-    fit_power_law,
-    log_slope,
-)
+from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL, critical_z
 from meanfield.common.files import (
     UNREADABLE,
     DamagedFileWarning,
@@ -19,6 +12,7 @@ from meanfield.common.files import (
 )
 from meanfield.common.gaussian_averages import mean_square
 from meanfield.common.machine import collect_seldom, share_machine
+from meanfield.common.power_laws import LocalSlopes, PowerLaw, fit_power_law, local_slopes, log_slope
 from meanfield.common.seeds import checked_seed, derived_seed, stream
 from meanfield.common.validation import (
     MOST_DRAWS,
@@ -43,6 +37,7 @@ __all__ = [
     "UNREADABLE",
     "Array",
     "DamagedFileWarning",
+    "LocalSlopes",
     "OutsideFloats",
     "PowerLaw",
     "PremiseWarning",
@@ -53,6 +48,7 @@ __all__ = [
     "critical_z",
     "derived_seed",
     "fit_power_law",
+    "local_slopes",
     "log_slope",
     "mean_square",
     "require_choice",

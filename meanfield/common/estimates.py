@@ -1,25 +1,20 @@
-"""Means over independent draws, their errors, control variates that lower these, and power laws.
+"""Means over independent draws, their errors, and control variates that lower these.
 
 Control variates are numbers of the same draws whose means are known exactly.
 """
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from meanfield.common.validation import Array, real_array, require_count, without_masked
+from meanfield.common.validation import Array, require_count
 
 # One false alarm in a million, for everything that one run or one test suite compares.
 FALSE_ALARM_BUDGET = 1e-6
 
 # What numbers raise that leave nothing to fit or judge: no line goes through them. A fault of the code raises others.
 NUMBERS_FAIL = (ValueError, ArithmeticError)
-
-# Relative differences below this are rounding.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -124,91 +119,6 @@ def _largest_share(values: Array) -> Array:
     sizes = np.abs(values)
     total = sizes.sum(axis=0)
     return np.asarray(sizes.max(axis=0) / np.where(total > 0, total, 1.0))
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """y = prefactor x^exponent through points, with the exponent's standard error."""
-
-    exponent: float
-    stderr: float
-    prefactor: float
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter((self.exponent, self.stderr, self.prefactor))
-
-
-def fit_power_law(x: ArrayLike, y: ArrayLike, stderr: ArrayLike | None = None) -> PowerLaw:
-    """Fit log y = log prefactor + exponent log x by (weighted) least squares.
-
-    Args:
-        x, y: positive, at least two points of different x (three without standard errors). Points of which one number
-            is masked (`numpy.ma`) are left out.
-        stderr: standard errors of y; weights are then 1 / (stderr / y)^2 and the error of the exponent is theirs
-            (known errors, not rescaled by the residual). Without them it is estimated from the residual.
-
-    Returns:
-        exponent, standard error, prefactor (unpacks as a tuple).
-
-    Raises:
-        TypeError, ValueError: too few points, x and y of different lengths, or values that have no logarithm.
-
-    Examples:
-        >>> import meanfield as mf
-        >>> law = mf.fit_power_law([4, 8, 16, 32], [0.5, 0.177, 0.0625, 0.0221])
-        >>> round(law.exponent, 2)
-        -1.5
-    """
-    given = without_masked({"x": x, "y": y} | ({} if stderr is None else {"stderr": stderr}))
-    logs = {name: np.log(_positive(name, values)) for name, values in given.items()}
-    _require_fittable(logs)
-    log_x, log_y = logs["x"], logs["y"]
-    relative = np.zeros_like(log_y) if stderr is None else logs["stderr"] - log_y
-    weight = np.exp(2 * (relative.min() - relative))
-    centre, level = (float(np.average(values, weights=weight)) for values in (log_x, log_y))
-    from_centre = log_x - centre
-    spread = float(weight @ from_centre**2)
-    if spread == 0:
-        raise ValueError("one point outweighs all others by its standard error, and leaves no slope: leave it out")
-    exponent = float(weight @ (from_centre * log_y)) / spread
-    with np.errstate(over="ignore"):
-        noise, prefactor = np.exp(relative.min()), np.exp(level - exponent * centre)
-    if stderr is None:
-        residual = log_y - level - exponent * from_centre
-        noise = np.sqrt(residual @ residual / (len(log_y) - 2))
-    return PowerLaw(exponent, float(noise) / sqrt(spread), float(prefactor))
-
-
-def _positive(name: str, values: ArrayLike) -> Array:
-    """Return the values as floats that have a logarithm, or raise TypeError or ValueError."""
-    array = real_array(name, values)
-    if not (np.all(array > 0) and np.all(np.isfinite(array))):
-        raise ValueError(f"a power law needs positive finite {name}: logarithms are fitted, weighted by 1/stderr")
-    return array
-
-
-def _require_fittable(logs: dict[str, Array]) -> None:
-    """Raise ValueError unless a line can be fitted through these logarithms; x that differ by rounding are one."""
-    shapes = [array.shape for array in logs.values()]
-    if len(shapes[0]) != 1 or len(set(shapes)) > 1:
-        raise ValueError(f"{', '.join(logs)} have shapes {', '.join(map(str, shapes))}; give as many of each")
-    needed, why = (2, "") if "stderr" in logs else (3, " where no standard errors are given")
-    different = len(logs["x"]) and 1 + int(np.sum(np.diff(np.sort(logs["x"])) > ROUNDING))
-    if different < needed:
-        raise ValueError(f"a power law needs {needed} or more different x{why}; there are {different}")
-
-
-def log_slope(x: ArrayLike, mean: Array, covariance: Array) -> PowerLaw:
-    """Least-squares slope of log mean on log x, its error from the covariance of the means (correlated points).
-
-    Layers of one net rise and fall together from draw to draw; treating them as independent would misstate the
-    error of a growth exponent.
-    """
-    design = np.vander(np.log(np.asarray(x, float)), 2)
-    solve = np.linalg.pinv(design)
-    slope, intercept = solve @ np.log(mean)
-    relative = covariance / np.outer(mean, mean)
-    return PowerLaw(float(slope), float(np.sqrt(solve[0] @ relative @ solve[0])), float(np.exp(intercept)))
 
 
 # Draws are parted into so many folds.

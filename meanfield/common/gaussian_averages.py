@@ -66,8 +66,8 @@ def pair_average(function: Function, c_u: Array, c_v: Array, c_uv: Array) -> Arr
     if not variances[-1] <= LARGEST_VARIANCE:
         raise ValueError(
             f"pre-activations reach variance {variances[-1]:.3g}; averages of smooth activations are computed up to "
-            f"{LARGEST_VARIANCE:g}: lower what makes them grow (inputs, weight_variance, depth), or use 'relu', whose "
-            "averages are closed"
+            f"{LARGEST_VARIANCE:g}: lower what makes them grow (inputs, weight_variance, depth), or use 'relu' or "
+            "'erf', whose averages are closed"
         )
     first, second = which[: np.size(c_u)].reshape(np.shape(c_u)), which[np.size(c_u) :].reshape(np.shape(c_v))
     series: Iterable[Array] = _coefficients(function, variances)

@@ -39,10 +39,10 @@ from meanfield.simulation.weights import give_back
 
 # Why an option of one default measure means nothing for a net that is measured by the other.
 _SAMPLES = "batch and loss are those of nets; a loop has neither samples nor labels: leave them out"
-_ARRAYS = "a TiedLoop is walked by backend 'numpy' in float64; {name} {value!r} is for nets: leave it out"
+_ARRAYS = "a {family} is walked by backend 'numpy' in float64; {name} {value!r} is for nets: leave it out"
 REFUSED = {
     **{"batch": _SAMPLES, "loss": _SAMPLES, "backend": _ARRAYS, "precision": _ARRAYS},
-    "by_site": "by_site is for nets on grids; a TiedLoop has no sites: leave the option out",
+    "by_site": "by_site is for nets on grids; a {family} has no sites of outputs: leave it out",
     "correlations": "correlations are those of the steps of a TiedLoop; this is a {family}",
 }
 
@@ -66,7 +66,8 @@ def simulate(
         measure: what to read off every draw, one or several of `Energies`, `PairOverlaps`, `ActivationStatistics`,
             `TokenStatistics`, `TangentPropagation`, `ResidualEnergies`, `StreamUpdates` and `TrainedResidualEnergies`.
             Each has options of its own and refuses nets that it does not serve. Measures that draw the same kind of
-            ``weights`` see the same nets. If left out, `ResidualEnergies` for loops and `Energies` for all other nets.
+            ``weights`` see the same nets. If left out, `ResidualEnergies` for loops and other streams without a
+            readout, `Energies` for all other nets.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them. One that is
             damaged is named in a warning and computed again.
@@ -145,11 +146,13 @@ def _measures(net: Net, measure: Measure | Iterable[Measure] | None, options: di
 
 
 def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
-    """Energies of a net with outputs, residual energies of a loop; options of the other only at their defaults."""
+    """Energies of a net with outputs, residual energies of a stream that is its own, as a loop's; options of the other
+    only at their defaults."""
     net = as_family(net)
     if isinstance(weights := options.get("weights"), str) and weights == "gram":
         require_gram_process(net)
-    kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if net.readout_unit is None else (Energies, ResidualEnergies)
+    is_stream = net.readout_unit is None and net.has_skips
+    kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if is_stream else (Energies, ResidualEnergies)
     own, defaults = (
         [field.name for field in fields(kinds[0])],
         {field.name: field.default for field in fields(kinds[1])},

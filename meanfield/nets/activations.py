@@ -1,9 +1,9 @@
 """Pointwise activations and the Gaussian averages that the theory needs of them.
 
 An activation is a datum: its function, its derivative (the gate), and averages over a pair of zero-mean Gaussians (u,
-v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU and linear, quadrature for smooth
-activations. Function and gate are written in terms of a few `ArrayFunctions`, and so serve arrays of every library
-that has these.
+v) with variances ``c_u``, ``c_v`` and covariance ``c_uv``: closed forms for ReLU, linear and erf, quadrature for other
+smooth activations. Function and gate are written in terms of a few `ArrayFunctions`, and so serve arrays of every
+library that has these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import pi, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erf, ndtr
 
 from meanfield.common.gaussian_averages import correlation, mean_square, pair_average
 from meanfield.common.validation import Array, require_choice
@@ -33,6 +33,7 @@ class ArrayFunctions:
     ones_like: Callable[..., Any]
     normal_cdf: Callable[..., Any]
     logistic: Callable[..., Any]
+    erf: Callable[..., Any]
 
 
 def _logistic(z: Array) -> Array:
@@ -43,7 +44,7 @@ def _logistic(z: Array) -> Array:
         return np.divide(1, shares, out=shares)
 
 
-ON_NUMPY = ArrayFunctions(np.maximum, np.exp, np.tanh, np.ones_like, ndtr, _logistic)
+ON_NUMPY = ArrayFunctions(np.maximum, np.exp, np.tanh, np.ones_like, ndtr, _logistic, erf)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Activation:
         gate_product: E[sigma'(u) sigma'(v)].
         gate_square_product: E[sigma'(u)^2 sigma'(v)^2].
         square_product: E[sigma(u)^2 sigma(v)^2].
+        closed: whether ``product`` and ``gate_product`` are closed forms, which serve any variance at once.
         triple: (a, b) of E[sigma'(u)^2 sigma'(v) sigma'(w)] = a + b (g_uv + g_uw + g_vw), g the ``gate_product`` of
             a pair: (-1/4, 1/2) for gates that are 1 at one sign of a Gaussian, (1, 0) without gates; None where the
             averages over pairs do not determine it.
@@ -76,6 +78,7 @@ class Activation:
     gate_product: GaussianAverage
     gate_square_product: GaussianAverage
     square_product: GaussianAverage
+    closed: bool = False
     triple: tuple[float, float] | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], Activation], tuple[str]]:
@@ -137,6 +140,7 @@ RELU = Activation(
     gate_product=_relu_gate_product,
     gate_square_product=_relu_gate_product,
     square_product=_relu_square_product,
+    closed=True,
     triple=(-1 / 4, 1 / 2),
 )
 
@@ -150,7 +154,40 @@ LINEAR = Activation(
     gate_product=lambda c_u, c_v, c_uv: np.ones_like(c_uv),
     gate_square_product=lambda c_u, c_v, c_uv: np.ones_like(c_uv),
     square_product=lambda c_u, c_v, c_uv: np.asarray(c_u * c_v + 2 * c_uv**2),
+    closed=True,
     triple=(1.0, 0.0),
+)
+
+
+@_in_blocks
+def _erf_product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
+    """Arc-sine kernel: (2 / pi) arcsin(2 c_uv / sqrt((1 + 2 c_u)(1 + 2 c_v))) (Williams 1997)."""
+    return np.asarray(2 / np.pi * np.arcsin(2 * c_uv / np.sqrt((1 + 2 * c_u) * (1 + 2 * c_v))))
+
+
+def _bell_product(height: float, steepness: float) -> GaussianAverage:
+    """E[f(u) f(v)] of f = height exp(-steepness z^2): height^2 / sqrt of |1 + 2 steepness C|, C the covariance."""
+
+    @_in_blocks
+    def product(c_u: Array, c_v: Array, c_uv: Array) -> Array:
+        apart = np.maximum(c_u * c_v - c_uv * c_uv, 0.0)
+        return np.asarray(height**2 / np.sqrt(1 + 2 * steepness * (c_u + c_v) + 4 * steepness**2 * apart))
+
+    return product
+
+
+# erf' = 2 / sqrt(pi) exp(-z^2).
+ERF = Activation(
+    name="erf",
+    function=lambda z, on=ON_NUMPY: on.erf(z),
+    gate=lambda z, on=ON_NUMPY: 2 / sqrt(pi) * on.exp(-z * z),
+    gain=4 / (pi * sqrt(5)),
+    homogeneous=False,
+    product=_erf_product,
+    gate_product=_bell_product(2 / sqrt(pi), 1.0),
+    gate_square_product=_bell_product(4 / pi, 2.0),
+    square_product=partial(pair_average, lambda z: np.square(erf(z))),
+    closed=True,
 )
 
 
@@ -195,7 +232,7 @@ def _silu_gate(z: Array, on: ArrayFunctions = ON_NUMPY) -> Array:
 
 SILU = _smooth("silu", lambda z, on=ON_NUMPY: z * on.logistic(z), _silu_gate)
 
-ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU, TANH, SILU)}
+ACTIVATIONS = {activation.name: activation for activation in (RELU, LINEAR, GELU, TANH, SILU, ERF)}
 
 
 def activation_named(name: str) -> Activation:

@@ -5,7 +5,8 @@ convolution a fully-connected layer. A stencil of k_d taps along an axis visits 
 
     Delta = -((k_d - 1) // 2), ..., k_d // 2
 
-so odd stencils are centred and even ones reach one site further forward.
+so odd stencils are centred and even ones reach one site further forward. A stencil of stride s stands at every s-th
+site, 0, s, 2 s, ..., which are the sites of a coarser grid.
 
 Zero padding makes a sum over stencils miss terms, by Lemma 3 of Zhang et al. 2026. It holds for any set, stencil and
 function f. The sum sum_p sum_Delta f(p + Delta) visits the site u once for every offset Delta with u - Delta inside:
@@ -46,19 +47,52 @@ def axis_offsets(taps: int) -> range:
 
 
 @lru_cache(maxsize=64)
-def neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1) -> SiteTable:
+def neighbours(
+    grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1, stride: tuple[int, ...] = ()
+) -> SiteTable:
     """Site reached from every site by every offset: shape (k, S), with ``OUTSIDE`` for zero padding.
 
     Row Delta of the table is the site-shift matrix S_Delta: (S_Delta f)(p) = f(p + Delta); offsets are ``dilation``
-    times those of the kernel's taps.
+    times those of the kernel's taps. With a ``stride`` there is an entry for every site p' of `strided_grid` alone,
+    which stands at p = stride p'.
     """
-    return _shifted(grid, kernel, padding, dilation)
+    above, steps = strided_grid(grid, stride, padding), stride or (1,) * len(grid)
+    stands = _coordinates(above) * np.array(steps, dtype=np.int64).reshape(-1, 1)
+    return _table(padding, [_reached(stands + offset, grid, padding) for offset in _steps(kernel, dilation)])
 
 
 @lru_cache(maxsize=64)
-def reversed_neighbours(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1) -> SiteTable:
-    """The transposed shifts: site p - Delta for every offset and site, shape (k, S)."""
-    return _shifted(grid, kernel, padding, -dilation)
+def reversed_neighbours(
+    grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, dilation: int = 1, stride: tuple[int, ...] = ()
+) -> SiteTable:
+    """The transposed shifts: the site p' that reaches every site by every offset, shape (k, S), or ``OUTSIDE``."""
+    above, steps = strided_grid(grid, stride, padding), stride or (1,) * len(grid)
+    strides, sites, rows = np.array(steps, dtype=np.int64).reshape(-1, 1), _coordinates(grid), []
+    for offset in _steps(kernel, dilation):
+        givers = sites - offset
+        if padding == "circular":
+            givers = givers % np.array(grid, dtype=np.int64).reshape(-1, 1)
+        standing = (givers % strides == 0).all(axis=0)
+        rows.append(np.where(standing, _reached(givers // strides, above, "zero"), OUTSIDE))
+    return _table(padding, rows)
+
+
+def strided_grid(grid: tuple[int, ...], stride: tuple[int, ...], padding: str = "zero") -> tuple[int, ...]:
+    """Lengths of the grid of every ``stride``-th site, an empty stride being 1: N / s, and rounded up if zero-padded.
+
+    Raises:
+        ValueError: a stride of another dimension, one that does not divide a circular grid.
+    """
+    if not stride:
+        return grid
+    if len(stride) != len(grid):
+        raise ValueError(f"stride {stride} has {len(stride)} axes, grid {grid} has {len(grid)}; give one per axis")
+    if padding == "circular" and any(length % step for length, step in zip(grid, stride, strict=True)):
+        raise ValueError(
+            f"stride {stride} does not divide the circular grid {grid}: where it closes, two sites would stand closer "
+            "than others; give a grid of multiples of the stride, or padding 'zero'"
+        )
+    return tuple(-(-length // step) for length, step in zip(grid, stride, strict=True))
 
 
 def boundary_fraction(grid: int | tuple[int, ...], kernel: int | tuple[int, ...]) -> float:
@@ -112,19 +146,27 @@ def require_same_dimension(grid: tuple[int, ...], kernel: tuple[int, ...]) -> No
         )
 
 
-def _shifted(grid: tuple[int, ...], kernel: tuple[int, ...], padding: str, factor: int) -> SiteTable:
-    require_choice("padding", padding, PADDINGS)
-    steps = [tuple(factor * step for step in offset) for offset in offsets(kernel)]
-    sites = np.indices(grid).reshape(len(grid), prod(grid))
+def _coordinates(grid: tuple[int, ...]) -> SiteTable:
+    """Of every site, row by row: (axes, S)."""
+    return np.indices(grid).reshape(len(grid), prod(grid))
+
+
+def _steps(kernel: tuple[int, ...], dilation: int) -> list[SiteTable]:
+    """The offsets as columns (axes, 1)."""
+    return [dilation * np.array(offset, dtype=np.int64).reshape(-1, 1) for offset in offsets(kernel)]
+
+
+def _reached(targets: SiteTable, grid: tuple[int, ...], padding: str) -> SiteTable:
+    """Numbers of the sites with these coordinates (axes, sites), ``OUTSIDE`` beyond a zero-padded grid."""
     lengths = np.array(grid, dtype=np.int64).reshape(-1, 1)
-    table = np.empty((len(steps), prod(grid)), dtype=np.int64)
-    for row, step in zip(table, steps, strict=True):
-        target = sites + np.array(step, dtype=np.int64).reshape(-1, 1)
-        inside = ((target >= 0) & (target < lengths)).all(axis=0)
-        wrapped = target % lengths
-        row[:] = np.ravel_multi_index(tuple(wrapped), grid) if grid else 0
-        if padding == "zero":
-            row[~inside] = OUTSIDE
+    places = np.ravel_multi_index(tuple(targets % lengths), grid) if grid else np.zeros(targets.shape[1], dtype=int)
+    inside = ((targets >= 0) & (targets < lengths)).all(axis=0) | (padding == "circular")
+    return np.where(inside, places, OUTSIDE)
+
+
+def _table(padding: str, rows: list[SiteTable]) -> SiteTable:
+    require_choice("padding", padding, PADDINGS)
+    table = np.array(rows, dtype=np.int64)
     table.flags.writeable = False
     return table
 

@@ -21,7 +21,7 @@ from meanfield.common.validation import (
 )
 from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.nets.lattice import PADDINGS, require_same_dimension
-from meanfield.nets.maps import Linear, Map, Pointwise, Pooling, Weight
+from meanfield.nets.maps import Flatten, Linear, Map, Pointwise, Pooling, Weight
 from meanfield.nets.net import Net, Unit
 
 
@@ -59,8 +59,22 @@ def joins(layers: Sequence[Layer]) -> dict[int, int]:
     return ends
 
 
+def readout_variance(head: str, fan_in: int, gain: float, factor: float = 1.0) -> float:
+    """Variance of a readout's weights: as the others, of this factor on the fan-in rule, 1/fan_in or 1/fan_in^2."""
+    return {"he": factor / (gain * fan_in), "fan_in": 1.0 / fan_in, "mup": 1.0 / fan_in**2}[head]
+
+
+def require_fitting_kernel(kernel: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    """Raise ValueError for a kernel larger than a circular grid."""
+    if any(taps > sites for taps, sites in zip(kernel, grid, strict=True)):
+        raise ValueError(
+            f"kernel {kernel} is larger than the circular grid {grid}: it would visit a site twice; "
+            "shrink the kernel, enlarge the grid, or use padding 'zero'"
+        )
+
+
 HEADS = ("he", "fan_in", "mup")
-READOUTS = ("pooled", "convolution")
+READOUTS = ("pooled", "convolution", "flatten")
 INPUT_LAYOUT = "(samples, channels, *grid)"
 
 
@@ -76,6 +90,8 @@ class Sequential(Net):
 
     WIDTH: ClassVar[str]
     INPUT: ClassVar[str]
+    # Whether one activation and one variance, over the fan-in rule, serve all layers outside branches.
+    follows_one_rule: ClassVar[bool] = True
 
     activation: str
     weight_variance: float | None
@@ -110,6 +126,14 @@ class Sequential(Net):
     def sigma(self) -> Activation:
         return activation_named(self.activation)
 
+    def sigma_at(self, place: int) -> Activation:
+        """That which reads value_place, of 0 .. N."""
+        return self.sigma
+
+    def normalised_at(self, place: int) -> float | None:
+        """epsilon of the normalisation between value_place and its activation; None without one."""
+        return None
+
     @property
     def variance_factor(self) -> float:
         """Variance of the weights over that of the fan-in rule: q sigma_W^2, or 1 under the rule."""
@@ -142,10 +166,13 @@ class Sequential(Net):
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
-        """One more layer, or the mean over sites of the features and a linear map."""
-        shape = (self.outputs, self.channels_by_layer[-1], *(() if self.is_pooled else self.kernel))
+        """One more layer, or a linear map of the mean over sites of the features, or of all of them."""
+        shape = (self.outputs, self.channels_by_layer[-1], *self.kernel)
+        joined: tuple[Map, ...] = ()
+        if self.readout != "convolution":
+            shape, joined = (self.outputs, self.head_fan_in), (Pooling() if self.is_pooled else Flatten(self.sites),)
         activation, *linear = self._layer_maps(Weight("readout", shape, self.head_variance))
-        return Unit((activation, *([Pooling()] if self.is_pooled else []), *linear))
+        return Unit((activation, *joined, *linear))
 
     @cached_property
     def hidden_weights(self) -> list[Weight]:
@@ -195,21 +222,25 @@ class Sequential(Net):
         return self.readout == "pooled"
 
     @property
+    def output_grid(self) -> tuple[int, ...]:
+        """The readout says it without its maps."""
+        return self.grid if self.readout == "convolution" else ()
+
+    @property
     def output_units(self) -> int:
         """M = output channels times output sites."""
-        return self.outputs * (1 if self.is_pooled else self.sites)
+        return self.outputs * prod(self.output_grid)
 
     @property
     def head_fan_in(self) -> int:
-        return self.channels_by_layer[-1] * (1 if self.is_pooled else self.taps)
+        """Channels of the last layer, times the taps, or the sites of a sample, that an output sees of each."""
+        seen = {"pooled": 1, "convolution": self.taps, "flatten": self.sites}
+        return self.channels_by_layer[-1] * seen[self.readout]
 
     @property
     def head_variance(self) -> float:
         """Variance of the readout's weights: as the others, 1/fan_in or 1/fan_in^2 (Zhang et al. 2026, 3.1, 3.3)."""
-        fan_in = self.head_fan_in
-        if self.head == "he":
-            return self.variance_factor / (self.sigma.gain * fan_in)
-        return 1.0 / {"fan_in": fan_in, "mup": fan_in**2}[self.head]
+        return readout_variance(self.head, self.head_fan_in, self.sigma.gain, self.variance_factor)
 
     def _check_weight_variance(self) -> None:
         """Settle sigma_W^2: it is positive and, where inputs are normalised, some input gives z^(1) variance 1."""
@@ -244,7 +275,7 @@ class MLP(Sequential):
     Args:
         depth: hidden layers L, at least 1.
         width: n, one number or one per layer.
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or "erf".
         outputs: M.
         head: "he", "fan_in" or "mup".
         inputs: samples in the batch; drawn Gaussian, normalised so that |sigma(x)|^2 = q n, or n/sigma_W^2, and z^(1)
@@ -293,11 +324,13 @@ class ConvNet(Sequential):
         grid: lengths of the one or two axes.
         kernel: taps along each axis, odd or even.
         padding: "circular" (the grid is a torus) or "zero".
-        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu" or "tanh".
+        activation: "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or "erf".
         outputs: output channels.
         head: "he", "fan_in" or "mup".
         readout: "pooled" averages over sites before a linear map (the papers' head); "convolution" is one more
-            convolutional layer, for which the top-layer reduction is exact.
+            convolutional layer; "flatten" is a linear map of all features of a sample, whose weights (outputs,
+            channels x sites) see channel c at site p in column c S + p. The top-layer reduction is exact for the last
+            two.
         input_channels: channels of x; as the first layer's if not given.
         inputs: samples in the batch; drawn white Gaussian of unit variance over channels and sites.
         weight_variance: sigma_W^2, as for `MLP`.
@@ -343,8 +376,5 @@ class ConvNet(Sequential):
         require_same_dimension(self.grid, self.kernel)
         if len(self.grid) not in (1, 2):
             raise ValueError(f"grid {self.grid} has {len(self.grid)} axes; give 1 or 2")
-        if self.padding == "circular" and any(taps > sites for taps, sites in zip(self.kernel, self.grid, strict=True)):
-            raise ValueError(
-                f"kernel {self.kernel} is larger than the circular grid {self.grid}: it would visit a site twice; "
-                "shrink the kernel, enlarge the grid, or use padding 'zero'"
-            )
+        if self.padding == "circular":
+            require_fitting_kernel(self.kernel, self.grid)

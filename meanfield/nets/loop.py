@@ -1,23 +1,23 @@
 """Tied loops: one weight matrix, applied again and again to a residual stream (Wang et al. 2026, eq. 1).
 
 h_{l+1} = h_l + eps W phi(h_l),   eps = L^(-alpha),   W_ij ~ N(0, sigma_W^2 / N),   h_0 ~ N(0, I)
+
+alpha is that of the numbers that other residual nets take for `scaling` (`meanfield.nets.scalings`): a loop has L
+branches, and eps is the factor on each.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import log
 from typing import ClassVar
 
 from meanfield.common.validation import require_choice, require_finite, require_flag, require_positive, settle
 from meanfield.nets.activations import ACTIVATIONS, Activation, activation_named
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Net, Unit
+from meanfield.nets.scalings import require_factor
 
 # Names of residual scalings, by their exponent alpha.
 NAMED_SCALINGS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
-
-# |ln eps| at most, as energies hold eps^2 and their squares are summed.
-LARGEST_LOG_STEP = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,7 @@ class Loop(Net):
             tied=require_flag("tied", self.tied, why="one matrix, or one for every step"),
         )
         require_choice("activation", self.activation, ACTIVATIONS)
-        if abs(exponent) * log(self.depth) > LARGEST_LOG_STEP:
-            raise ValueError(
-                f"alpha is {exponent:g}, and the step size {self.depth}^({-exponent:g}) leaves the range of floats; at "
-                f"depth {self.depth} give an alpha within +-{LARGEST_LOG_STEP / log(self.depth):.3g}"
-            )
+        require_factor("alpha", exponent, self.depth)
 
     @property
     def sigma(self) -> Activation:
@@ -94,9 +90,10 @@ class TiedLoop(Loop):
     Args:
         depth: steps L, at least 1.
         width: N.
-        alpha: residual scaling eps = L^(-alpha), a real number, or "none" (0), "sqrt" (1/2), "linear" (1).
+        alpha: residual scaling eps = L^(-alpha), a real number, or "none" (0), "sqrt" (1/2), "linear" (1); the same
+            as a number for the ``scaling`` of `ResidualMLP`.
         weight_variance: sigma_W^2, positive; W_ij has variance sigma_W^2 / N.
-        activation: phi, "relu", "linear", "gelu" or "tanh".
+        activation: phi, "relu", "linear", "gelu", "silu", "tanh" or "erf".
         tied: whether all steps share W; if not, each has its own.
 
     Raises:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from meanfield.common.validation import Array, require_choice, require_count, require_positive
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.lattice import PADDINGS
+from meanfield.nets.lattice import PADDINGS, strided_grid
 
 NORMALISATIONS = ("layer", "rms")
 ATTENTION_SCALES = ("inverse_sqrt", "inverse")
@@ -74,6 +74,10 @@ class Map(ABC):
     def channels_above(self, below: int) -> int:
         """Channels that this map gives for so many below; ValueError if it takes another number of them."""
 
+    def grid_above(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        """Lengths of the grid of what this map gives on such a grid; ValueError if it does not act there."""
+        return grid
+
     def with_weights(self, given: Callable[[Weight], Weight]) -> Self:
         """This map with every weight replaced by what is given for it."""
         return self
@@ -98,7 +102,8 @@ class Linear(Map):
     """Z = W patches(X), for one weight or several side by side, whose outputs are stacked along the channels.
 
     With a kernel, patches(X) holds X shifted by every offset of the stencil, ``dilation`` sites apart; the padding says
-    what is outside the grid. Without a kernel, sites do not mix.
+    what is outside the grid. Without a kernel, sites do not mix. A ``stride``, one step per axis, keeps the result at
+    every stride-th site alone (`meanfield.nets.lattice.strided_grid`); an empty one keeps all.
     """
 
     mixes_channels = True
@@ -106,6 +111,7 @@ class Linear(Map):
     weights: tuple[Weight, ...] = field()
     padding: str = "circular"
     dilation: int = 1
+    stride: tuple[int, ...] = ()
 
     @cached_property
     def kernel(self) -> tuple[int, ...]:
@@ -116,8 +122,20 @@ class Linear(Map):
         return prod(self.kernel)
 
     @cached_property
+    def stays(self) -> bool:
+        """Whether every site reads itself alone."""
+        return self.taps == 1 and max(self.stride, default=1) == 1
+
+    def grid_above(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        if self.kernel and len(self.kernel) != len(grid):
+            raise ValueError(
+                f"kernel {self.kernel} has {len(self.kernel)} axes, the grid below it, {grid}, {len(grid)}"
+            )
+        return strided_grid(grid, self.stride, self.padding)
+
+    @cached_property
     def is_one_stencil(self) -> bool:
-        return self.taps > 1 and len(self.weights) == 1 and self.weights[0].groups == 1
+        return not self.stays and len(self.weights) == 1 and self.weights[0].groups == 1
 
     def with_weights(self, given: Callable[[Weight], Weight]) -> Self:
         return replace(self, weights=tuple(map(given, self.weights)))
@@ -125,6 +143,7 @@ class Linear(Map):
     def channels_above(self, below: int) -> int:
         require_choice("padding", self.padding, PADDINGS)
         require_count("dilation", self.dilation, why="sites between two taps of a stencil")
+        _require_steps("stride", self.stride, "sites between two places of a stencil")
         for weight in self.weights:
             channels = weight.shape[1] * weight.groups
             if channels != below or weight.shape[0] % weight.groups or weight.shape[2:] != self.kernel:
@@ -285,6 +304,50 @@ class Pooling(Map):
         require_choice("pooling", self.kind, POOLINGS)
         return below
 
+    def grid_above(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class AveragePooling(Map):
+    """The means over windows that tile the grid, of ``window`` sites along every axis: a coarser grid."""
+
+    window: tuple[int, ...]
+
+    def channels_above(self, below: int) -> int:
+        _require_steps("window", self.window, "sites of a mean")
+        return below
+
+    def grid_above(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        if len(self.window) != len(grid) or any(sites % size for sites, size in zip(grid, self.window, strict=True)):
+            raise ValueError(
+                f"windows of {self.window} sites do not tile the grid {grid}: a rest would be left out; give windows "
+                "that divide the lengths of the grid, axis by axis"
+            )
+        return tuple(sites // size for sites, size in zip(grid, self.window, strict=True))
+
+
+@dataclass(frozen=True)
+class Flatten(Map):
+    """All values of a sample as channels of one site: channel c at site p becomes channel c sites + p.
+
+    It is for the end of a net, as stencils above it would find no grid.
+    """
+
+    pools = True
+
+    sites: int
+
+    def channels_above(self, below: int) -> int:
+        return below * require_count("sites", self.sites, why="sites of a sample that become channels")
+
+    def grid_above(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        if self.sites != prod(grid):
+            raise ValueError(
+                f"a map flattens {self.sites} site(s), and the grid {grid} has {prod(grid)}; give it those"
+            )
+        return ()
+
 
 @dataclass(frozen=True)
 class BatchNormalisation(Map):
@@ -317,3 +380,11 @@ class Dropout(Map):
         if require_positive("rate", self.rate, why="it is the share of values that are dropped") >= 1:
             raise ValueError(f"rate is {self.rate:g}; dropout of all values leaves nothing: give less than 1")
         return below
+
+
+def _require_steps(name: str, steps: Any, why: str) -> None:
+    """Raise TypeError or ValueError unless these are whole numbers, 1 or more, one for every axis."""
+    if not isinstance(steps, tuple):
+        raise TypeError(f"{name} is {steps!r}; give a tuple, {why} along every axis")
+    for step in steps:
+        require_count(name, step, why=f"{why} along an axis")

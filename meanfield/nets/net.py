@@ -2,9 +2,12 @@
 
 A unit says where it skips from, its multiplier, its branch, and what follows the join:
 
-    value_0 = input,   value_u = after([value_skip +] multiplier * branch(value_{u-1})),   u = 1 .. D
+    value_0 = input,   value_u = after([shortcut(value_skip) +] multiplier * branch(value_{u-1})),   u = 1 .. D
 
-The readout, if any, is one more unit, on the value of the last. `Chain` is the net of any list of units.
+or has the channels of both, one behind the other, after([value_skip, multiplier * branch(value_{u-1})]).
+
+Values have a grid of sites each, that of the input unless a map in between makes a coarser one. The readout, if any, is
+one more unit, on the value of the last. `Chain` is the net of any list of units.
 
 Source of the reduction to the top layer: Zhang et al. 2026, Lemma 1.
 """
@@ -13,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, ClassVar, Self
 
@@ -28,7 +32,9 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Map, Weight
+from meanfield.nets.maps import Map, Pooling, Weight
+
+JOINS = ("add", "concat")
 
 
 @dataclass(frozen=True)
@@ -37,36 +43,65 @@ class Unit:
 
     Attributes:
         branch: the maps that its input goes through, at least one.
-        skip: number of the value that is added to the branch (0 is the input), or None.
+        skip: number of the value that the branch joins (0 is the input), or None.
         multiplier: factor on the branch.
         after: maps behind the join, such as the normalisation of post-norm nets.
+        join: "add", the sum of both, or "concat", the channels of the value that is skipped from and then those of the
+            branch.
+        shortcut: maps that the skipped value goes through before it is added, where its channels or its grid are others
+            than those of the branch; none if it is added as it is.
     """
 
     branch: tuple[Map, ...]
     skip: int | None = None
     multiplier: float = 1.0
     after: tuple[Map, ...] = ()
+    join: str = "add"
+    shortcut: tuple[Map, ...] = ()
 
     @cached_property
     def maps(self) -> tuple[Map, ...]:
-        return (*self.branch, *self.after)
+        """All maps in the order in which values pass: those of the branch, of the shortcut, and those behind."""
+        return (*self.branch, *self.shortcut, *self.after)
+
+    @cached_property
+    def places(self) -> tuple[range, range, range]:
+        """Where among the maps those of the branch stand, of the shortcut, and those behind the join."""
+        ends = (0, *accumulate(map(len, (self.branch, self.shortcut, self.after))))
+        branch, shortcut, after = (range(*end) for end in pairwise(ends))
+        return branch, shortcut, after
+
+    @property
+    def adds(self) -> bool:
+        """Whether its branch is added to a value, and not set beside one."""
+        return self.skip is not None and self.join == "add"
+
+    @property
+    def concatenates(self) -> bool:
+        """Whether its branch is set beside a value."""
+        return self.skip is not None and self.join == "concat"
 
 
-def channels_by_value(units: Sequence[Unit], input_channels: int) -> tuple[int, ...]:
-    """Channels of value_0 .. value_D.
+# Channels and grid of a value.
+Shape = tuple[int, tuple[int, ...]]
+
+
+def shapes_by_value(units: Sequence[Unit], input_channels: int, grid: tuple[int, ...]) -> tuple[Shape, ...]:
+    """Channels and grid of value_0 .. value_D.
 
     Raises:
-        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it or has other channels, or
-            without a branch; a name that stands for two different weights.
+        ValueError: a unit whose maps do not fit each other, whose skip does not lie below it, is on another grid than
+            the branch, or has other channels than the branch that is added to it, without a branch, or that
+            concatenates its branch to nothing, or to what passes a shortcut; a name that stands for two weights.
     """
-    channels = [input_channels]
+    shapes = [(input_channels, grid)]
     for number, unit in enumerate(units, start=1):
         try:
-            channels.append(_channels_above(unit, number, channels))
+            shapes.append(_shape_above(unit, number, shapes))
         except ValueError as error:
             raise ValueError(f"unit {number}: {error}") from error
     named_weights(units)
-    return tuple(channels)
+    return tuple(shapes)
 
 
 def named_weights(units: Sequence[Unit]) -> dict[str, Weight]:
@@ -98,27 +133,60 @@ def joined_weights(stack: Sequence[Weight]) -> list[tuple[Weight, ...]]:
     return [tuple(stack)] if alike else [(weight,) for weight in stack]
 
 
-def channels_by_map(unit: Unit, below: int) -> Iterator[tuple[Map, int]]:
-    """Every map of a unit, with the channels of its input."""
-    for part in unit.maps:
-        yield part, below
-        below = part.channels_above(below)
+def shapes_by_map(units: Sequence[Unit], shapes: Sequence[Shape]) -> Iterator[tuple[int, int, Map, Shape]]:
+    """(unit, place among its maps, map, shape of what comes in) of every map, from the shapes of the values.
+
+    Units are counted from 0.
+    """
+    for number, unit in enumerate(units):
+        skipped = shapes[unit.skip or 0]
+        starts = (shapes[number], skipped, _joined(unit, _through(unit.branch, shapes[number]), skipped))
+        for places, shape in zip(unit.places, starts, strict=True):
+            for place in places:
+                part = unit.maps[place]
+                yield number, place, part, shape
+                shape = _through((part,), shape)
 
 
-def _channels_above(unit: Unit, number: int, below: Sequence[int]) -> int:
+def _through(maps: Sequence[Map], shape: Shape) -> Shape:
+    channels, grid = shape
+    for part in maps:
+        channels, grid = part.channels_above(channels), part.grid_above(grid)
+    return channels, grid
+
+
+def _shape_above(unit: Unit, number: int, below: Sequence[Shape]) -> Shape:
     if not unit.branch:
         raise ValueError("its branch is empty; give it a map")
-    channels = below[-1]
-    for part in unit.branch:
-        channels = part.channels_above(channels)
-    if unit.skip is not None:
-        if not 0 <= unit.skip < number:
-            raise ValueError(f"it skips from value {unit.skip}; values 0 .. {number - 1} lie below it")
-        if below[unit.skip] != channels:
-            raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {below[unit.skip]}")
-    for part in unit.after:
-        channels = part.channels_above(channels)
-    return channels
+    require_choice("join", unit.join, JOINS)
+    channels, grid = shape = _through(unit.branch, below[-1])
+    if unit.skip is None:
+        if unit.join == "concat":
+            raise ValueError("its join is 'concat', and it skips from no value; give it skip, the number of one")
+        if unit.shortcut:
+            raise ValueError("it has a shortcut and no skip; say which value goes through it")
+        return _through(unit.after, shape)
+    if not 0 <= unit.skip < number:
+        raise ValueError(f"it skips from value {unit.skip}; values 0 .. {number - 1} lie below it")
+    if unit.concatenates and unit.shortcut:
+        raise ValueError(
+            "it concatenates its branch and has a shortcut; give the maps of the shortcut a unit of their own, below"
+        )
+    skipped, grid_skipped = _through(unit.shortcut, below[unit.skip])
+    behind = "" if not unit.shortcut else " behind the shortcut"
+    if skipped != channels and not unit.concatenates:
+        raise ValueError(f"its branch has {channels} channels, value {unit.skip} has {skipped}{behind}")
+    if grid_skipped != grid:
+        raise ValueError(
+            f"its branch is on a grid {grid}, value {unit.skip} on {grid_skipped}{behind}; give the unit a shortcut "
+            "that brings the value to the grid of the branch"
+        )
+    return _through(unit.after, _joined(unit, shape, below[unit.skip]))
+
+
+def _joined(unit: Unit, branch: Shape, skipped: Shape) -> Shape:
+    """The shape behind the join."""
+    return (branch[0] + skipped[0], branch[1]) if unit.concatenates else branch
 
 
 INPUT_LAWS = ("white", "normalised", "sphere", "tokens")
@@ -152,7 +220,22 @@ class Net:
     @cached_property
     def value_channels(self) -> tuple[int, ...]:
         """Channels of value_0 .. value_D."""
-        return channels_by_value(self.units, self.first_channels)
+        return tuple(channels for channels, _ in self.value_shapes)
+
+    @cached_property
+    def value_grids(self) -> tuple[tuple[int, ...], ...]:
+        """Grids of value_0 .. value_D."""
+        return tuple(grid for _, grid in self.value_shapes)
+
+    @cached_property
+    def value_shapes(self) -> tuple[Shape, ...]:
+        """Channels and grid of value_0 .. value_D."""
+        return shapes_by_value(self.units, self.first_channels, self.grid)
+
+    @property
+    def has_one_grid(self) -> bool:
+        """Whether all values are on the grid of the input."""
+        return len(set(self.value_grids)) == 1
 
     @cached_property
     def weights(self) -> dict[str, Weight]:
@@ -196,7 +279,7 @@ class Net:
 
     @property
     def has_skips(self) -> bool:
-        """Whether some unit adds an earlier value to its own branch."""
+        """Whether some unit joins an earlier value to its own branch."""
         return any(unit.skip is not None for unit in self.units)
 
     @property
@@ -222,7 +305,12 @@ class Net:
     @property
     def is_pooled(self) -> bool:
         """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(part.pools for part in self.readout_unit.branch)
+        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
+
+    @property
+    def output_grid(self) -> tuple[int, ...]:
+        """Lengths of the axes at the outputs: none where the readout takes the sites of a sample together."""
+        return self.output_shape[2:]
 
     @property
     def reduces_to_top(self) -> bool:
@@ -231,18 +319,18 @@ class Net:
 
     @cached_property
     def sites(self) -> int:
-        """S."""
+        """S, those of the input."""
         return prod(self.grid)
 
     @cached_property
     def places(self) -> int:
-        """Samples times sites: columns of a batch's patches."""
+        """Samples times sites of the input: columns of a batch's patches."""
         return self.inputs * self.sites
 
     @property
     def value_sizes(self) -> list[int]:
         """n_1 .. n_D of the values: channels times samples times sites."""
-        return [channels * self.places for channels in self.value_channels[1:]]
+        return [channels * self.inputs * prod(grid) for channels, grid in self.value_shapes[1:]]
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -251,11 +339,10 @@ class Net:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(samples, outputs, *grid), without the grid after a pooling readout; of the last value without a readout."""
-        if self.readout_unit is None:
-            return (self.inputs, self.value_channels[-1], *self.grid)
-        channels = channels_by_value([self.readout_unit], self.value_channels[-1])[-1]
-        return (self.inputs, channels, *(() if self.is_pooled else self.grid))
+        """(samples, outputs, *grid), no grid where a readout takes sites together; of the last value without one."""
+        readout = () if self.readout_unit is None else (self.readout_unit,)
+        channels, grid = shapes_by_value(readout, *self.value_shapes[-1])[-1]
+        return (self.inputs, channels, *grid)
 
     def _settle_counts(self, *, minimum: int = 1, **reasons: str) -> None:
         """Settle these fields as whole numbers; errors give the reason."""
@@ -321,13 +408,14 @@ class Chain(Net):
         if not self.units:
             raise ValueError("units is empty; a net has one depth unit or more")
         _require_maps(self.units)
-        top = channels_by_value(self.units, self.input_channels)[-1]
+        top = shapes_by_value(self.units, self.input_channels, self.grid)[-1]
         if self.readout_unit is not None:
             _require_maps([require_instance("readout_unit", self.readout_unit, Unit, "a unit, or None")])
             if self.readout_unit.skip is not None:
                 raise ValueError("the readout skips from a value; it reads the last one alone")
-            channels_by_value([self.readout_unit], top)
+            shapes_by_value([self.readout_unit], *top)
         self.weights  # noqa: B018  # refuses names that stand for two weights
+        self._require_one_grid_per_weight()
         self._settle_input_energy()
 
     @classmethod
@@ -352,6 +440,17 @@ class Chain(Net):
     def describe(self) -> dict[str, Any]:
         """The full spec as plain values."""
         return {"family": "Chain", **asdict(self)}
+
+    def _require_one_grid_per_weight(self) -> None:
+        """Raise ValueError where a weight acts on several grids: its moves are made at all its uses at once."""
+        grids: dict[str, tuple[int, ...]] = {}
+        for *_, part, (_, grid) in shapes_by_map(self.all_units, self.value_shapes):
+            for weight in part.weights if part.mixes_channels else ():
+                if grids.setdefault(weight.name, grid) != grid:
+                    raise ValueError(
+                        f"weight {weight.name!r} acts on a grid {grids[weight.name]} and on another, {grid}; a tied "
+                        "weight keeps to one grid: give the other use a weight of its own"
+                    )
 
     def _settle_input_energy(self) -> None:
         if self.input_law != "normalised":
@@ -389,7 +488,7 @@ class Chain(Net):
 def _require_maps(units: Any) -> None:
     """Raise TypeError for what is no map: those of the library, and one's own, say how many channels leave them."""
     for number, unit in enumerate(units, start=1):
-        for name in ("branch", "after"):
+        for name in ("branch", "shortcut", "after"):
             for entry in require_instances(f"{name} of unit {number}", getattr(unit, name), object, "maps"):
                 if not callable(getattr(entry, "channels_above", None)):
                     raise TypeError(

@@ -8,21 +8,31 @@ called.
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import isclose, log
 from typing import Any
 
 import numpy as np
 
-from meanfield.nets.layered import HEADS, MLP, READOUTS, ConvNet, Sequential
+from meanfield.nets.dense import DenseNet
+from meanfield.nets.layered import HEADS, MLP, ConvNet, Sequential
 from meanfield.nets.loop import Loop, TiedLoop
-from meanfield.nets.maps import Attention, Linear, Normalisation, Pointwise, Weight
+from meanfield.nets.maps import Attention, Flatten, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.net import Chain, Net, Unit
-from meanfield.nets.residual import SCALINGS, ResidualConvNet, ResidualMLP
-from meanfield.nets.transformer import SWIGLU, TOKEN_READOUTS, TRANSFORMER_SCALINGS, UNNORMALISED, Transformer
+from meanfield.nets.residual import ResidualConvNet, ResidualMLP
+from meanfield.nets.scalings import SCALINGS
+from meanfield.nets.staged import DOWNSAMPLINGS, StagedConvNet, StagedResidualConvNet
+from meanfield.nets.transformer import (
+    SWIGLU,
+    TOKEN_READOUTS,
+    TRANSFORMER_SCALINGS,
+    UNNORMALISED,
+    Transformer,
+    maps_of_readout,
+)
 
 NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
-NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer or ResidualConvNet"
+NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer, StagedConvNet, StagedResidualConvNet or ResidualConvNet"
 
 
 def require_net(net: Any, *, loops: bool = False, units: bool = False) -> None:
@@ -76,7 +86,7 @@ def _told(net: Net) -> tuple[list[Any], list[float]]:
     kinds: list[Any] = []
     numbers: list[float] = []
     for unit in net.all_units:
-        kinds.append((unit.skip, len(unit.branch), len(unit.after)))
+        kinds.append((unit.skip, unit.join, len(unit.branch), len(unit.shortcut), len(unit.after)))
         numbers.append(unit.multiplier)
         for part in unit.maps:
             own = [getattr(part, field.name) for field in fields(part) if field.name not in ("weight", "weights")]  # type: ignore[arg-type]
@@ -112,7 +122,9 @@ def _readings(chain: Chain) -> Iterator[tuple[type[Net], Fields]]:
         return
     match chain.units[0].branch[:2], chain.readout_unit.branch:
         case (Pointwise(activation=activation), Linear()), (*_, Linear()):
-            yield from _layered(chain, chain.readout_unit, activation)
+            dense = any(unit.concatenates for unit in chain.units)
+            reading = _dense if dense else _layered if chain.has_one_grid else _staged
+            yield from reading(chain, chain.readout_unit, activation)
 
 
 def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
@@ -126,14 +138,13 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
     given[width] = widths[0] if len(set(widths)) == 1 else widths
     given[f"input_{width}"] = None if chain.input_channels == widths[0] else chain.input_channels
     if chain.grid:
-        pooled = any(part.pools for part in readout.branch)
-        given |= {"grid": chain.grid, "kernel": layers[0].kernel, "padding": layers[0].padding}
-        given["readout"] = READOUTS[0] if pooled else READOUTS[1]
+        given |= _on_grid(chain, readout, layers[0])
     if blocks:
         given |= {"depth": len(blocks), "stem": blocks[0], "tail": len(chain.units) - 1 - blocks[-1]}
         given["block_depth"] = len(chain.units[blocks[0]].branch) // 2
         family: type[Net] = ResidualConvNet if chain.grid else ResidualMLP
-        for scaling, head in product(SCALINGS, HEADS):
+        joint = chain.units[blocks[0]].multiplier
+        for scaling, head in product((*SCALINGS, *_exponents(joint, len(blocks))), HEADS):
             yield family, given | {"scaling": scaling, "head": head}
         return
     family = ConvNet if chain.grid else MLP
@@ -142,9 +153,52 @@ def _layered(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[typ
         yield family, given | {"depth": len(chain.units), "weight_variance": variance, "head": head}
 
 
+def _on_grid(chain: Chain, readout: Unit, layer: Linear) -> Fields:
+    kinds = {type(part) for part in readout.branch}
+    seen = "pooled" if Pooling in kinds else "flatten" if Flatten in kinds else "convolution"
+    return {"grid": chain.grid, "kernel": layer.kernel, "padding": layer.padding, "readout": seen}
+
+
+def _dense(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
+    """Nets whose blocks concatenate; a width of 0, of a block that adds nothing, is that of no net."""
+    stem = next(number for number, unit in enumerate(chain.units) if unit.concatenates)
+    width, above = chain.value_channels[stem : stem + 2]
+    given: Fields = {"activation": activation, "inputs": chain.inputs, "outputs": chain.output_shape[1]}
+    given |= {"depth": len(chain.units) - stem, "stem": stem, "width": width, "growth": above - width}
+    given["input_width"] = None if chain.input_channels == width else chain.input_channels
+    layer = chain.units[0].branch[1]
+    if chain.grid and isinstance(layer, Linear):
+        given |= _on_grid(chain, readout, layer)
+    yield from ((DenseNet, given | {"head": head}) for head in HEADS)
+
+
+def _staged(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[Net], Fields]]:
+    """Nets in stages: where the grid changes, one begins."""
+    blocks = [number for number, unit in enumerate(chain.units) if unit.skip is not None]
+    stem = blocks[0] if blocks else 0
+    grids = chain.value_grids[stem + 1 :]
+    starts = [number for number, pair in enumerate(pairwise((chain.grid, *grids))) if pair[0] != pair[1]]
+    ends = [*starts, len(grids)]
+    first: Any = next(part for part in chain.units[0].branch if part.mixes_channels)
+    steps = tuple(-(-below // above) for below, above in zip(chain.grid, grids[starts[0]], strict=True))
+    channels = tuple(chain.value_channels[stem + end] for end in ends)
+    given: Fields = {"depth": len(grids), "stages": tuple(np.diff([0, *ends]).tolist()), "activation": activation}
+    given |= {"channels": channels, "stride": steps, "inputs": chain.inputs}
+    given |= _on_grid(chain, readout, first) | {"outputs": chain.output_shape[1]}
+    given["input_channels"] = None if chain.input_channels == channels[0] else chain.input_channels
+    for downsampling, head in product(DOWNSAMPLINGS, HEADS):
+        given |= {"downsampling": downsampling, "head": head}
+        if not blocks:
+            yield StagedConvNet, given
+            continue
+        depths = {"stem": stem, "block_depth": len(chain.units[stem].branch) // 2}
+        scalings = (*SCALINGS, *_exponents(chain.units[stem].multiplier, len(grids)))
+        yield from ((StagedResidualConvNet, given | depths | {"scaling": scaling}) for scaling in scalings)
+
+
 def _loop(chain: Chain, activation: str, weight: Weight) -> Fields:
-    depth, step = len(chain.units), chain.units[0].multiplier
-    alpha = _rounded(-log(step) / log(depth)) if depth > 1 and step > 0 else 1.0
+    depth = len(chain.units)
+    alpha = next(_exponents(chain.units[0].multiplier, depth), 1.0)
     given: Fields = {"depth": depth, "width": chain.input_channels, "alpha": alpha, "activation": activation}
     return given | {"weight_variance": _rounded(weight.variance * weight.fan_in), "tied": chain.is_tied or depth == 1}
 
@@ -170,12 +224,20 @@ def _transformers(chain: Chain, readout: Unit) -> Iterator[Fields]:
     given["normalisation"] = UNNORMALISED if norm is None else norm.kind
     given["activation"] = fed.pointwise_activation or SWIGLU
     given["vocabulary"] = chain.input_channels if embedded else None
-    given["readout"] = next((name for name, maps in TOKEN_READOUTS.items() if maps == pooled), "every")
-    for scaling, head in product(TRANSFORMER_SCALINGS, HEADS):
+    given["readout"] = next((name for name in TOKEN_READOUTS if maps_of_readout(name, chain.sites) == pooled), "every")
+    alphas = _exponents(looks_unit.multiplier, len(chain.units) - embedded)
+    for scaling, head in product((*TRANSFORMER_SCALINGS, *alphas), HEADS):
         yield given | {"scaling": scaling, "head": head}
 
 
-def _rounded(value: float) -> float:
-    """The number of few digits that this one is but for its last places, or itself."""
+def _exponents(multiplier: float, additions: int) -> Iterator[float]:
+    """alpha, if some number makes this factor of so many branches."""
+    if additions > 1 and multiplier > 0:
+        length = log(additions)
+        yield _rounded(-log(multiplier) / length, LAST_PLACE / length)
+
+
+def _rounded(value: float, apart: float = 0.0) -> float:
+    """The number of few digits that this one is but for its last places, or for what lies ``apart``, or itself."""
     short = float(f"{value:.{DIGITS}g}")
-    return short if isclose(short, value, rel_tol=LAST_PLACE) else value
+    return short if isclose(short, value, rel_tol=LAST_PLACE, abs_tol=apart) else value

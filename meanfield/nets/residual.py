@@ -1,12 +1,13 @@
 """Residual nets: K blocks z + a branch(z) on a stream, with plain layers below and above.
 
 A branch is a chain of k layers Z = W patches(sigma(z)), the first of which reads the stream, so that with k = 1 a
-block is z + a W sigma(z). The scaling says how a branch is kept small as K grows:
+block is z + a W sigma(z). The scaling says how a branch is kept small as K grows (`meanfield.nets.scalings`):
 
     "init"               every branch tensor has variance 1/(q K fan_in), and a = 1
     "multiplier_sqrt"    a = K^(-1/2), variance 1/(q fan_in)
     "multiplier_linear"  a = 1/K, variance 1/(q fan_in)
     "none"               a = 1, variance 1/(q fan_in)
+    a number alpha       a = K^(-alpha), variance 1/(q fan_in)
 
 Depth units are the stem's layers, the blocks and the tail's layers; parameters outside branches follow the fan-in
 rule.
@@ -18,10 +19,9 @@ Source: Zhang et al. 2026, eqs. 4, 28, with "init" (eq. 5) and, as its equivalen
 from dataclasses import dataclass
 from functools import cached_property
 
-from meanfield.common.validation import require_choice
+from meanfield.common.validation import settle
 from meanfield.nets.layered import MLP, ConvNet, Layer, Sequential
-
-SCALINGS = ("init", "multiplier_sqrt", "multiplier_linear", "none")
+from meanfield.nets.scalings import branch_factors, settled_scaling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Residual(Sequential):
     """What residual nets share: where their layers lie, and how branches are scaled."""
 
     block_depth: int = 1
-    scaling: str = "init"
+    scaling: str | float = "init"
     stem: int = 0
     tail: int = 0
 
@@ -45,12 +45,12 @@ class Residual(Sequential):
     @property
     def multiplier(self) -> float:
         """a, the factor on a branch."""
-        return {"multiplier_sqrt": self.blocks**-0.5, "multiplier_linear": 1.0 / self.blocks}.get(self.scaling, 1.0)
+        return branch_factors(self.scaling, self.blocks)[0]
 
     @property
     def branch_variance_factor(self) -> float:
         """Factor on the fan-in variance of a branch's weights."""
-        return 1.0 / self.blocks if self.scaling == "init" else 1.0
+        return branch_factors(self.scaling, self.blocks)[1]
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -75,7 +75,7 @@ class Residual(Sequential):
         """Counts of blocks, and a stream of one width, which is also that of the input if there is no stem."""
         self._settle_counts(block_depth="layers of a branch")
         self._settle_counts(minimum=0, stem="plain layers below the blocks", tail="plain layers above the blocks")
-        require_choice("scaling", self.scaling, SCALINGS)
+        settle(self, scaling=settled_scaling(self.scaling, self.blocks))
         if self.weight_variance is not None:
             raise ValueError(
                 f"weight_variance is {self.weight_variance:g}; residual nets keep to the fan-in rule 1/q, which "
@@ -100,13 +100,15 @@ class ResidualMLP(Residual, MLP):
         depth: blocks K, at least 1.
         width: n, one number.
         block_depth: layers k of a branch.
-        scaling: "init", "multiplier_sqrt", "multiplier_linear" or "none" (`meanfield.nets.residual`).
+        scaling: "init", "multiplier_sqrt", "multiplier_linear", "none", or a number alpha, which multiplies branches by
+            K^(-alpha) (`meanfield.nets.residual`); 1/2, 1 and 0 are settled to the names that they have.
         stem, tail: plain layers below and above the blocks.
         activation, outputs, head, inputs, input_width: as for `MLP`; without a stem the stream starts from the input.
 
     Raises:
-        TypeError, ValueError: a count that is not whole or too small, an unknown name, several widths, an input of
-            another width than the stream without a stem.
+        TypeError, ValueError: a count that is not whole or too small, an unknown name, an alpha that is not finite or
+            leaves K^(-alpha) no place among the floats, several widths, an input of another width than the stream
+            without a stem.
 
     Source: Zhang et al. 2026, eqs. 4, 5, 28.
 

@@ -21,6 +21,7 @@ from meanfield.nets.maps import (
     ATTENTION_SCALES,
     NORMALISATIONS,
     Attention,
+    Flatten,
     Gain,
     Gate,
     Linear,
@@ -31,7 +32,7 @@ from meanfield.nets.maps import (
     Weight,
 )
 from meanfield.nets.net import Net, Unit
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS, branch_multiplier, settled_scaling
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,13 @@ class TokenStream(Net):
 NORMS = ("pre", "post")
 # How branches are scaled: as those of other residual nets, or as Transformers alone have it.
 TRANSFORMER_SCALINGS = (*SCALINGS, "deepnorm", "rezero")
-# Which tokens the readout sees, and what pooling takes them; without pooling, every token has outputs of its own.
-TOKEN_READOUTS = {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "every": ()}
+TOKEN_READOUTS = ("pooled", "last", "every", "flatten")
 SWIGLU, UNNORMALISED = "swiglu", "none"
+
+
+def maps_of_readout(readout: str, tokens: int) -> tuple[Map, ...]:
+    """What takes the tokens together; where nothing does, every token has outputs of its own."""
+    return {"pooled": (Pooling("mean"),), "last": (Pooling("last"),), "flatten": (Flatten(tokens),)}.get(readout, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +160,8 @@ class Transformer(TokenStream):
                     q, k, v = W_q u, W_k u, W_v u;  head h owns their channels h size .. (h + 1) size - 1
         FFN         f(u)_t = W_2 sigma(W_1 u_t);   "swiglu": W_2 [silu(W_1 u_t) * (W_3 u_t)]
 
-    and the output is W z, averaged over tokens, of the last one, or of every token; pre-norm nets normalise z first.
+    and the output is W z, averaged over tokens, of the last one, of every token, or of all tokens at once; pre-norm
+    nets normalise z first.
     ``norm`` takes every token by itself: (z - mean) / standard deviation over channels ("layer") or z / root mean
     square ("rms"), or leaves it as it is ("none"); without parameters and with epsilon = 0 in either precision (tokens
     of variance 1 are far above float32's rounding).
@@ -181,11 +187,13 @@ class Transformer(TokenStream):
         normalisation: "layer", "rms" or "none", which makes both norms one.
         attention_scale: "inverse_sqrt", p = 1/2, or "inverse", p = 1.
         causal: whether tokens attend only to those before them and to themselves.
-        activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh" or the gated "swiglu".
+        activation: of the FFN, "relu", "linear", "gelu" (exact, z Phi(z)), "silu", "tanh", "erf" or the gated
+            "swiglu".
         rotary: whether positions turn channels (i, i + size/2) of queries and keys at token t by t 10000^(-2 i / size).
             Without it, and without a causal mask, nothing depends on the order of tokens.
-        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); "init", a = 1
-            and the variance of every weight of a branch divided by 2 D; "deepnorm", of post-norm alone (Wang et al.
+        scaling: "none", a = 1; "multiplier_sqrt", a = (2 D)^(-1/2); "multiplier_linear", a = 1/(2 D); a number alpha,
+            a = (2 D)^(-alpha), where 1/2, 1 and 0 are settled to the names that they have; "init", a = 1 and the
+            variance of every weight of a branch divided by 2 D; "deepnorm", of post-norm alone (Wang et al.
             2022), a = (2 D)^(-1/4), as norm(z / a + f(z)) is the same, and the variances of W_v, W_o and the FFN's
             weights times (8 D)^(-1/2); or "rezero" (Bachlechner et al. 2020), a = g, a weight (1,) behind the others of
             its branch that starts at 0, one for every branch, and one for all if tied.
@@ -193,9 +201,10 @@ class Transformer(TokenStream):
         outputs: M.
         vocabulary: V, or None where inputs are embedded tokens.
         head: variance of the readout's weights, "he" (1/(q n), the q of the FFN, which gives outputs of variance 1/q
-            where one token is read), "fan_in" (1/n) or "mup" (1/n^2).
-        readout: "pooled", the mean over tokens, "last", the last token, or "every", outputs at every token, as for the
-            prediction of the next one.
+            where one token is read), "fan_in" (1/n) or "mup" (1/n^2); under readout "flatten" n T stands for n.
+        readout: "pooled", the mean over tokens, "last", the last token, "every", outputs at every token, as for the
+            prediction of the next one, or "flatten", all tokens side by side, whose weights (outputs, n T) see channel
+            c of token t in column c T + t.
         inputs: samples in the batch; drawn white Gaussian of unit variance over channels and tokens, or, with a
             vocabulary, with every token uniform among its V.
 
@@ -226,7 +235,7 @@ class Transformer(TokenStream):
     causal: bool = False
     activation: str = "relu"
     rotary: bool = False
-    scaling: str = "none"
+    scaling: str | float = "none"
     tied: bool = False
     vocabulary: int | None = None
     outputs: int = 10
@@ -253,11 +262,11 @@ class Transformer(TokenStream):
             ("normalisation", (*NORMALISATIONS, UNNORMALISED)),
             ("attention_scale", ATTENTION_SCALES),
             ("activation", (*ACTIVATIONS, SWIGLU)),
-            ("scaling", TRANSFORMER_SCALINGS),
             ("head", HEADS),
             ("readout", TOKEN_READOUTS),
         ):
             require_choice(name, getattr(self, name), choices)
+        settle(self, scaling=settled_scaling(self.scaling, self.additions, TRANSFORMER_SCALINGS))
         if self.vocabulary is not None:
             self._settle_counts(vocabulary="tokens that there are")
         if self.scaling == "deepnorm" and (self.norm != "post" or self.normalisation == UNNORMALISED):
@@ -317,11 +326,14 @@ class Transformer(TokenStream):
         return 0 if self.vocabulary else 1
 
     @property
+    def additions(self) -> int:
+        """2 D branches, an attention and an FFN in every block."""
+        return 2 * self.depth
+
+    @property
     def multiplier(self) -> float:
         """a, the factor on a branch."""
-        additions = 2 * self.depth
-        factors = {"multiplier_sqrt": additions**-0.5, "multiplier_linear": 1 / additions, "deepnorm": additions**-0.25}
-        return factors.get(self.scaling, 1.0)
+        return self.additions**-0.25 if self.scaling == "deepnorm" else branch_multiplier(self.scaling, self.additions)
 
     @cached_property
     def hidden_gain(self) -> float:
@@ -333,7 +345,13 @@ class Transformer(TokenStream):
     @property
     def head_variance(self) -> float:
         """Variance of the readout's weights."""
-        return {"he": 1 / self.hidden_gain / self.width, "fan_in": 1 / self.width, "mup": self.width**-2}[self.head]
+        fan_in = self.head_fan_in
+        return {"he": 1 / self.hidden_gain / fan_in, "fan_in": 1 / fan_in, "mup": fan_in**-2}[self.head]
+
+    @property
+    def head_fan_in(self) -> int:
+        """Numbers that an output sees: the channels of a token, or of all."""
+        return self.width * (self.tokens if self.readout == "flatten" else 1)
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
@@ -361,10 +379,10 @@ class Transformer(TokenStream):
 
     @cached_property
     def readout_unit(self) -> Unit:  # type: ignore[override]
-        """[norm,] mean over tokens, the last one or all, and a linear map."""
+        """[norm,] mean over tokens, the last one, all, or all side by side, and a linear map."""
         before = self._normalised if self.norm == "pre" else ()
-        weight = Weight("readout", (self.outputs, self.width), self.head_variance)
-        return Unit((*before, *TOKEN_READOUTS[self.readout], Linear((weight,))))
+        weight = Weight("readout", (self.outputs, self.head_fan_in), self.head_variance)
+        return Unit((*before, *maps_of_readout(self.readout, self.tokens), Linear((weight,))))
 
     def role_of(self, weight: str) -> str:
         """ "input" (of an embedding alone), "hidden" (in any block), "hidden_bias" (of a gain) or "output"."""
@@ -390,9 +408,11 @@ class Transformer(TokenStream):
         return lifted, activated, lowered, *self._gain(f"ffn_gain{label}")
 
     def _weight(self, name: str, shape: tuple[int, int], gain: float = 1.0) -> Weight:
-        shared = {"init": 2.0 * self.depth, "deepnorm": (8 * self.depth) ** 0.5}.get(self.scaling, 1.0)
-        if self.scaling == "deepnorm" and name[:2] in ("Wq", "Wk"):
-            shared = 1.0
+        shared = 1.0
+        if self.scaling == "init":
+            shared = 2.0 * self.depth
+        elif self.scaling == "deepnorm" and name[:2] not in ("Wq", "Wk"):
+            shared = (8 * self.depth) ** 0.5
         return Weight(name, shape, 1 / (gain * shape[1] * shared))
 
     def _gain(self, name: str) -> tuple[Map, ...]:

@@ -87,8 +87,10 @@ def _require_net(net: Net) -> None:
 
 def _with_maps(unit: Unit, around: Callable[[Map], list[Map]]) -> Unit:
     """The unit with every map replaced by those that it becomes."""
-    branch, after = (tuple(new for part in maps for new in around(part)) for maps in (unit.branch, unit.after))
-    return replace(unit, branch=branch, after=after)
+    branch, shortcut, after = (
+        tuple(new for part in maps for new in around(part)) for maps in (unit.branch, unit.shortcut, unit.after)
+    )
+    return replace(unit, branch=branch, shortcut=shortcut, after=after)
 
 
 @takes(Net, Net, Mapping)
@@ -123,8 +125,10 @@ def with_hyperparameters(net: Net, base: Net, by_role: Mapping[str, Mapping[str,
     def under(unit: Unit) -> Unit:
         first = next(weight for part in unit.maps for weight in part.weights)
         multiplier = by_role[net.role_of(first.name)]["block_multiplier"]
-        branch, after = (tuple(part.with_weights(given) for part in maps) for maps in (unit.branch, unit.after))
-        return replace(unit, branch=branch, after=after, multiplier=multiplier)
+        branch, shortcut, after = (
+            tuple(part.with_weights(given) for part in maps) for maps in (unit.branch, unit.shortcut, unit.after)
+        )
+        return replace(unit, branch=branch, shortcut=shortcut, after=after, multiplier=multiplier)
 
     top = None if net.readout_unit is None else under(net.readout_unit)
     return Chain.of(net, units=tuple(map(under, net.units)), readout_unit=top)

@@ -63,6 +63,17 @@ label_learning_rate_scale = eta*_B
     learning rate at which the layers' mean label term is 1: (mean_l B_l)^(-1/2)
     scaling: n^(-1/2) L^(-3/2) asymptotically
     source: Zhang et al. 2026, appendix B.3
+output_update_energy = S_out
+    mean square over channels, samples and sites of the one-step change of the outputs, averaged over labels; the
+    readout's own weights move, too
+    scaling: as the update energy of the last layer, times the readout's variance and width
+    source: Zhang et al. 2026, eq. 8, at the outputs
+    unpredicted: the change of the readout's own weights is followed at no level
+output_learning_rate_scale = eta*_out
+    learning rate at which the mean square change of the outputs is 1: S_out^(-1/2)
+    scaling: as the output update energy to the power -1/2
+    source: Zhang et al. 2026, eq. 9, for the outputs in place of the layers
+    unpredicted: the change of the readout's own weights is followed at no level
 pre_activation_energy = c_l [layer]
     mean square over channels and sites of z^(l) itself
     scaling: 1 at every layer for homogeneous activations under the fan-in rule; otherwise it drifts exponentially

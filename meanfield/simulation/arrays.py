@@ -131,7 +131,7 @@ def arrays_of(backend: str, precision: str) -> Arrays:
 
 def on_device(xp: Any, special: Any, precision: str) -> Arrays:
     """Arrays of a namespace with CuPy's interface; ``special`` has that of `scipy.special`."""
-    pointwise = ArrayFunctions(xp.maximum, xp.exp, xp.tanh, xp.ones_like, special.ndtr, special.expit)
+    pointwise = ArrayFunctions(xp.maximum, xp.exp, xp.tanh, xp.ones_like, special.ndtr, special.expit, special.erf)
     stencils = Stencils(xp)
     moves = (stencils.gather, stencils.gather_transpose, stencils.sum_over_shifts)
     return Arrays("cupy", precision, xp, pointwise, *moves, normals=partial(GroupNormals, xp))
@@ -188,16 +188,16 @@ class Stencils:
         self._tables: dict[int, tuple[SiteTable, Any]] = {}
 
     def gather(self, values: Any, table: SiteTable) -> Any:
-        """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
-        draws, channels, rows, sites = values.shape
+        """patches: (D, n, R, S) -> (D, n k, R S'), row (i, Delta) being channel i shifted by Delta."""
+        draws, channels, rows, _ = values.shape
+        taps, sites = table.shape
         shifted = self._xp.take(self._bordered(values, table, 3), self._own(table), axis=3)
-        return self._xp.moveaxis(shifted, 3, 2).reshape(draws, channels * len(table), rows * sites)
+        return self._xp.moveaxis(shifted, 3, 2).reshape(draws, channels * taps, rows * sites)
 
     def gather_transpose(self, patches: Any, reversed_table: SiteTable, rows: int) -> Any:
-        """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""
-        taps, sites = reversed_table.shape
-        draws = len(patches)
-        by_tap = self._bordered(patches.reshape(draws, -1, taps, rows, sites), reversed_table, 4)
+        """patches^T: (D, n k, R S') -> (D, n, R, S), every site collecting what it gave to its neighbours."""
+        taps, draws = len(reversed_table), len(patches)
+        by_tap = self._bordered(patches.reshape(draws, -1, taps, rows, patches.shape[2] // rows), reversed_table, 4)
         givers = self._own(reversed_table)
         collected = self._xp.take(by_tap[:, :, 0], givers[0], axis=3)
         for tap in range(1, taps):

@@ -12,7 +12,7 @@ from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.maps import Map, Weight
-from meanfield.nets.net import Net, channels_by_map, joined_weights, named_weights, uses
+from meanfield.nets.net import Net, joined_weights, named_weights, shapes_by_map
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.maps.base import operation_of
@@ -82,14 +82,14 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
     held = sum(prod(shape) for shape in net.weight_shapes)
     if weights == "lazy":
         held = _lazy_numbers_held(net)
-    kept = (_kept_by_maps(net) + columns * (net.first_channels + sum(product.above for product in products))) * places
+    kept = net.inputs * (_kept_by_maps(net) + columns * _error_numbers(net, products))
     gram, explicit = own_update_operations(places, widest, taps, widest * columns)
     # The Gram matrix of an own update, before and after its shifts, is gone when the tangent's patches are gathered.
     working = max(_patch_numbers(net, columns), 2 * places**2 if gram <= explicit else 0)
-    working += (2 * widest + 3 * max(_own_kept(net))) * columns * places
+    working += (2 * _widest_numbers(products) + 3 * max(_own_kept(net))) * columns * net.inputs
     if gram > explicit:
         working += widest * columns * widest * taps
-    working += columns * places * _tied_rows(products, net)
+    working += columns * net.inputs * _tied_rows(products, net)
     if weights == "lazy" and columns * places >= TOGETHER:
         # Queries less what is known of them, and that part; and their products with all columns of either side.
         working += 2 * _patch_numbers(net, columns) + columns * places**2 * (1 + 3 * columns)
@@ -104,9 +104,10 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
 
 @dataclass(frozen=True)
 class Product:
-    """One use of weights: W patches, (above, below x taps) by (below x taps, places).
+    """One use of weights: W patches, (above, below x taps) by (below x taps, samples x sites).
 
     ``revealed`` matrices lie side by side where weights are lazy; ``gated`` says whether a pointwise map stands below.
+    Of the value that comes in there are ``sites_below``.
     """
 
     weights: tuple[Weight, ...]
@@ -115,6 +116,8 @@ class Product:
     taps: int
     revealed: int
     gated: bool
+    sites: int
+    sites_below: int
 
     @property
     def fan_in(self) -> int:
@@ -129,51 +132,61 @@ class Product:
 def _products(net: Net) -> list[Product]:
     """The products of the depth units, from the input up."""
     products = []
-    for unit, place, spec in uses(net.units):
+    for unit, place, spec, (below, grid) in shapes_by_map(net.units, net.value_shapes):
         if spec.mixes_channels:
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and net.units[unit].maps[place - 1].pointwise_activation is not None
-            below = of[0].shape[1] * of[0].groups
-            products.append(Product(of, below, above, prod(of[0].shape[2:]), len(joined_weights(of)), gated))
+            taps, sites = prod(of[0].shape[2:]), prod(spec.grid_above(grid))
+            products.append(Product(of, below, above, taps, len(joined_weights(of)), gated, sites, prod(grid)))
     return products
 
 
+def _widest_numbers(products: list[Product]) -> int:
+    """The most channels times the most sites at the two ends of a product."""
+    return max(max(product.below, product.above) * max(product.sites_below, product.sites) for product in products)
+
+
+def _error_numbers(net: Net, products: list[Product]) -> int:
+    """Numbers per sample and column of the errors at the input and above all products."""
+    return net.first_channels * net.sites + sum(product.above * product.sites for product in products)
+
+
 def _tied_rows(products: list[Product], net: Net) -> int:
-    """Rows of all uses of tied weights, whose moves are made at once beside their errors, thrice those of the largest.
+    """Rows times sites of all uses of tied weights, made at once beside their errors, thrice those of the largest.
 
     Moves wait for their use; of the weight at work errors and moves are gathered besides, and put in order.
     """
     rows = Counter[tuple[Weight, ...]]()
     for product in products:
         if net.use_counts[product.weights[0].name] > 1:
-            rows[product.weights] += product.above
+            rows[product.weights] += product.above * product.sites
     return rows.total() + 3 * max(rows.values(), default=0)
 
 
 def _kept_by_maps(net: Net) -> int:
-    """Numbers per sample and site of the values that maps are given, the last value, and what maps keep besides."""
-    given, remade = net.value_channels[-1], False
-    for spec, channels in _maps(net):
-        given += 0 if remade else channels
+    """Numbers per sample of the values that maps are given, the last value, and what maps keep besides."""
+    given, remade = net.value_channels[-1] * prod(net.value_grids[-1]), False
+    for spec, channels, sites in _maps(net):
+        given += 0 if remade else channels * sites
         remade = operation_of(spec).remade
     return given + sum(_own_kept(net))
 
 
 def _own_kept(net: Net) -> list[int]:
-    """Numbers per sample and site that every map of the depth units keeps besides its input."""
-    return [operation_of(spec).kept(spec, channels, net.sites) for spec, channels in _maps(net)]
+    """Numbers per sample that every map of the depth units keeps besides its input."""
+    return [operation_of(spec).kept(spec, channels, sites) * sites for spec, channels, sites in _maps(net)]
 
 
-def _maps(net: Net) -> Iterator[tuple[Map, int]]:
-    """The maps of the depth units, each with the channels of its input."""
-    for unit, below in zip(net.units, net.value_channels, strict=False):
-        yield from channels_by_map(unit, below)
+def _maps(net: Net, readout: bool = False) -> Iterator[tuple[Map, int, int]]:
+    """The maps of the depth units, and those of the ``readout``, each with the channels and sites of its input."""
+    for *_, spec, (channels, grid) in shapes_by_map(net.all_units if readout else net.units, net.value_shapes):
+        yield spec, channels, prod(grid)
 
 
 def step_operations(net: Net, samples: int) -> float:
     """Operations of the matrix products of one forward and backward pass and of the gradients, of any batch."""
-    elements = sum(prod(weight.shape) for _, _, at in uses(net.all_units) for weight in at.weights)
-    return 6.0 * samples * net.sites * elements + OPERATIONS_PER_MAP * sum(len(unit.maps) for unit in net.all_units)
+    products = sum(sites * prod(weight.shape) for spec, _, sites in _maps(net, readout=True) for weight in spec.weights)
+    return 6.0 * samples * products + OPERATIONS_PER_MAP * sum(len(unit.maps) for unit in net.all_units)
 
 
 def weight_bytes(net: Net, precision: str = "float64") -> int:
@@ -184,25 +197,30 @@ def weight_bytes(net: Net, precision: str = "float64") -> int:
 def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
     """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
     products = _products(net)
-    widest = max(max(product.below, product.above) * product.taps for product in products)
-    numbers = _kept_by_maps(net) + columns * (net.first_channels + sum(product.above for product in products))
-    numbers += 2 * (1 + columns) * widest + net.first_channels
-    return dtype(precision).itemsize * samples * net.sites * numbers
+    widest = max(
+        max(product.below, product.above) * product.taps * max(product.sites_below, product.sites)
+        for product in products
+    )
+    numbers = _kept_by_maps(net) + columns * _error_numbers(net, products)
+    numbers += 2 * (1 + columns) * widest + net.first_channels * net.sites
+    return dtype(precision).itemsize * samples * numbers
 
 
 def _own_products(net: Net) -> float:
     """Operations of the products of values with values in one draw, such as those of attention."""
-    counts = [operation_of(spec).products(spec, channels, net.sites) for spec, channels in _maps(net)]
-    columns = overlap_method(net).columns
-    return float(net.places * sum(up + columns * column for up, column in counts))
+    columns, total = overlap_method(net).columns, 0
+    for spec, channels, sites in _maps(net):
+        up, column = operation_of(spec).products(spec, channels, sites)
+        total += sites * (up + columns * column)
+    return float(net.inputs * total)
 
 
 def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
     """For every product the columns asked from the right and from the left, and the product itself."""
-    places, products = net.places, _products(net)
-    probed = overlap_method(net).name == "probes"
+    products, probed = _products(net), overlap_method(net).name == "probes"
     matrices = []
     for layer, product in enumerate(products):
+        places = net.inputs * product.sites
         # A probe at a layer goes down and comes back up through every matrix below.
         errors = (overlap_method(net).columns + probed * (len(products) - layer)) * places
         asked = (places + errors, errors) if layer else (places, 0)  # nothing is carried below the first layer
@@ -218,10 +236,10 @@ def _lazy_numbers_held(net: Net) -> int:
     of the errors lets a matrix go when it has asked its last question; those of probes do not, and leave their columns,
     which move to new memory when others join them. Tied weights have room for all columns from the start.
     """
-    places = net.places
-    errors = overlap_method(net).columns * places
     held, added = 0, defaultdict[tuple[Weight, ...], int](int)
     for (right, left), product in _matrices(net):
+        places = net.inputs * product.sites
+        errors = overlap_method(net).columns * places
         tied = net.use_counts[product.weights[0].name] > 1
         stay = right if tied else right - min(errors, right - places)
         size = product.above + product.asked_below
@@ -250,27 +268,29 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     if weights == "lazy":
         return OPERATIONS_PER_NUMBER * _lazy_effort(net) + _own_products(net)
     first, *above_first = _products(net)
-    places, columns = net.places, overlap_method(net).columns
-    passes = _operations(first, places, columns, first=True)
-    passes += sum(_operations(product, places, columns) for product in above_first)
+    samples, columns = net.inputs, overlap_method(net).columns
+    passes = _operations(first, samples, columns, first=True)
+    passes += sum(_operations(product, samples, columns) for product in above_first)
     passes += _own_products(net)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(_kernel_operations(product, places) for product in above_first)
+        return passes + sum(_kernel_operations(product, samples) for product in above_first)
     if method == "probes":
-        up_to = list(accumulate(_operations(product, places, 1) for product in above_first))
-        return passes + sum(up_to) + (len(above_first) + 1) * _operations(first, places, 1, first=True)
+        up_to = list(accumulate(_operations(product, samples, 1) for product in above_first))
+        return passes + sum(up_to) + (len(above_first) + 1) * _operations(first, samples, 1, first=True)
     return passes
 
 
-def _operations(product: Product, places: int, columns: int, first: bool = False) -> float:
+def _operations(product: Product, samples: int, columns: int, first: bool = False) -> float:
     """A product's share: forward, back and along for every column, and its own update; the first carries none."""
+    places = samples * product.sites
     carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)
     return carried + min(own_update_operations(places, product.below, product.taps, product.above * columns))
 
 
-def _kernel_operations(product: Product, places: int) -> float:
+def _kernel_operations(product: Product, samples: int) -> float:
     """Carrying the tangent kernel through a product, its columns and then its rows."""
+    places = samples * product.sites
     return 2 * product.above * product.fan_in * places * places * (product.below + product.above)
 
 
@@ -288,5 +308,4 @@ def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64"
 
 def _patch_numbers(net: Net, columns: int) -> int:
     products = _products(net)
-    widest = max(max(product.below, product.above) for product in products)
-    return widest * max(product.taps for product in products) * columns * net.places
+    return _widest_numbers(products) * max(product.taps for product in products) * columns * net.inputs

@@ -96,7 +96,8 @@ def one_step(
     with overflow_silent():
         state = _checked_forward(net, weights, inputs, arrays)
         changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
-        images = [-_to_images(arrays.fetched(change), net.grid) for change in changes]
+        grids = zip(changes, net.value_grids[1:], strict=True)
+        images = [-_to_images(arrays.fetched(change), grid) for change, grid in grids]
     _require_range("a change", images, precision)
     if precision == "float32" and not (sizes := _sizes(images)).all():
         # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
@@ -131,7 +132,8 @@ def pre_activations(
     arrays = _arrays(backend, precision)
     with overflow_silent():
         state = _checked_forward(net, weights, inputs, arrays)
-    images = [_to_images(arrays.fetched(value), net.grid) for value in state.values[1:]]
+    grids = zip(state.values[1:], net.value_grids[1:], strict=True)
+    images = [_to_images(arrays.fetched(value), grid) for value, grid in grids]
     if net.readout_unit is not None:
         images.append(_to_images(arrays.fetched(state.output), net.output_shape[2:]))
     _require_range("a pre-activation", images, precision)

@@ -1,13 +1,14 @@
 """The three passes over any net: forward, backward, tangent; how weights move; and the walk along a residual stream.
 
 A net is a list of units (`meanfield.nets.net`); `meanfield.simulation.maps` has what its maps do. With D draws, B
-samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S).
+samples, r error columns and S sites, values are (D, C, B, S), errors and tangents (D, C, r B, S). Sites are those of
+a value's own grid; every map acts in the setting of what comes in.
 
-    forward    value_u = after([value_skip +] a branch(value_{u-1}))
+    forward    value_u = after([shortcut(value_skip) +] a branch(value_{u-1})), or the channels of both side by side
     backward   the same chain from the top down, by the maps' adjoints; the error of a value is the sum over all that
                read it: the unit above and every unit that skips from it
-    tangent    T_u = after'([T_skip +] a branch'(T_{u-1})), where every map with weights adds what their own move does,
-               Delta W X; a tied weight moves at each of its uses
+    tangent    T_u = after'([shortcut'(T_skip) +] a branch'(T_{u-1})), where every map with weights adds what their own
+               move does, Delta W X; a tied weight moves at each of its uses
 
 so that one step of rate eta changes value_u by -eta T_u, exactly to first order in eta. Weights move by the gradient's
 own step (`GradientMoves`), or by any matrices (`MatrixMoves`). All arrays are of one library
@@ -46,17 +47,21 @@ ErrorsByPlace = MutableMapping[Place, Any]
 
 @dataclass
 class Passage:
-    """What the forward pass through one unit keeps: the inputs of its maps, None where remade, and the maps' own."""
+    """What the forward pass through one unit keeps: the inputs of its maps, None where remade, and the maps' own.
+
+    ``settings`` are those in which its maps act.
+    """
 
     unit: Unit
-    inputs: list[Any]
-    kept: list[Any]
+    inputs: list[Any] = field(default_factory=list)
+    kept: list[Any] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
 
-    def input_of(self, place: int, setting: Setting) -> Any:
+    def input_of(self, place: int) -> Any:
         """The input of a map, computed again by the map before it if it was not kept."""
         if self.inputs[place] is None:
             before = self.unit.maps[place - 1]
-            return operation_of(before).forward(before, self.input_of(place - 1, setting), setting)[0]
+            return operation_of(before).forward(before, self.input_of(place - 1), self.settings[place - 1])[0]
         return self.inputs[place]
 
 
@@ -83,7 +88,7 @@ class Forward:
     def let_go(self, number: int) -> None:
         """Drop what the tangent has left behind with unit ``number``: its passage, and weights of no later use."""
         release(self.net, number, self.setting.weights)
-        self.passages[number - 1] = Passage(self.net.units[number - 1], [], [])
+        self.passages[number - 1] = Passage(self.net.units[number - 1])
         self.values[number - 1] = None
 
     def read(self) -> list[Any]:
@@ -102,45 +107,55 @@ class Moves(Protocol):
 def forward(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY, masks: Any = None) -> Forward:
     """Send inputs (D, C_0, B, S) through all units and the readout; with ``masks``, values are dropped."""
     state = Forward(net, Setting(net.grid, inputs.shape[2], weights, arrays, masks), [inputs])
+    settings = [state.setting]
     for unit in net.units:
-        value, passage = through(unit, state.values, state.setting)
+        value, passage, setting = through(unit, state.values, settings)
         state.values.append(value)
         state.passages.append(passage)
+        settings.append(setting)
     state.output = state.values[-1]
     if net.readout_unit is not None:
-        state.output, state.readout = through(net.readout_unit, state.values, state.setting)
+        state.output, state.readout, _ = through(net.readout_unit, state.values, settings)
     return state
 
 
-def through(unit: Unit, values: Sequence[Any], setting: Setting) -> tuple[Any, Passage]:
-    """One unit's value from those below it."""
-    passage = Passage(unit, [], [])
-    branch = _values_along(unit.branch, values[-1], passage, setting)
+def through(unit: Unit, values: Sequence[Any], settings: Sequence[Setting]) -> tuple[Any, Passage, Setting]:
+    """One unit's value from those below it, and the setting of that value from theirs."""
+    passage = Passage(unit)
+    branch, setting = _values_along(unit.branch, values[-1], passage, settings[-1])
     if operation_of(unit.branch[-1]).lends:
         branch = branch.copy()
-    value = _values_along(unit.after, joined(unit, branch, values), passage, setting)
-    return value, passage
+    source = None
+    if unit.skip is not None:
+        source, _ = _values_along(unit.shortcut, values[unit.skip], passage, settings[unit.skip])
+    value, setting = _values_along(unit.after, joined(unit, branch, source, setting.arrays), passage, setting)
+    return value, passage, setting
 
 
-def joined(unit: Unit, branch: Any, below: Any) -> Any:
-    """a branch [+ what is skipped from], in place; a source that is None is 0."""
+def joined(unit: Unit, branch: Any, source: Any, arrays: Arrays) -> Any:
+    """a branch [+ the source that is skipped from], in place, or beside it; a source that is None is left out."""
     if unit.multiplier != 1.0:
         branch *= unit.multiplier
-    source = None if unit.skip is None else below[unit.skip]
-    if source is not None:
-        branch += source
+    if source is None:
+        return branch
+    if unit.concatenates:
+        if len(source) < len(branch):  # draws may share what comes in
+            source = arrays.xp.broadcast_to(source, (len(branch), *source.shape[1:]))
+        return arrays.xp.concatenate([source, branch], axis=1)
+    branch += source
     return branch
 
 
-def _values_along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting) -> Any:
+def _values_along(maps: Sequence[Map], values: Any, passage: Passage, setting: Setting) -> tuple[Any, Setting]:
     remade = False
     for spec in maps:
         operation = operation_of(spec)
         passage.inputs.append(None if remade else values)
         values, kept = operation.forward(spec, values, setting)
         passage.kept.append(kept)
-        remade = operation.remade
-    return values
+        passage.settings.append(setting)
+        setting, remade = setting.above(spec), operation.remade
+    return values, setting
 
 
 def through_readout(state: Forward, output_error: Any, into: ErrorsByPlace | None = None) -> tuple[Any, ErrorsByPlace]:
@@ -150,10 +165,7 @@ def through_readout(state: Forward, output_error: Any, into: ErrorsByPlace | Non
         return output_error, errors
     unit = state.readout.unit
     arriving = output_error if unit.multiplier == 1.0 else unit.multiplier * output_error
-    below = _back_along(
-        state.readout, range(len(unit.branch)), arriving, len(state.net.units), errors, state.setting, True
-    )
-    return below, errors
+    return _back_along(state.readout, unit.places[0], arriving, len(state.net.units), errors, True), errors
 
 
 def backward(state: Forward, error: Any, last: int, into: ErrorsByPlace | None = None) -> ErrorsByPlace:
@@ -165,13 +177,19 @@ def backward(state: Forward, error: Any, last: int, into: ErrorsByPlace | None =
     arriving = {last: error}
     for number in range(last, 0, -1):
         passage, unit = state.passages[number - 1], state.net.units[number - 1]
-        branch, after = range(len(unit.branch)), range(len(unit.branch), len(unit.maps))
-        at_join = _back_along(passage, after, arriving.pop(number), number - 1, errors, state.setting, True)
-        if unit.skip:
-            arriving[unit.skip] = at_join if unit.skip not in arriving else arriving[unit.skip] + at_join
+        branch, shortcut, after = unit.places
+        at_join = _back_along(passage, after, arriving.pop(number), number - 1, errors, True)
+        if unit.skip is not None:
+            skipped = at_join
+            if unit.concatenates:
+                size = state.net.value_channels[unit.skip]
+                skipped, at_join = at_join[:, :size], at_join[:, size:].copy(order=state.arrays.order)
+            skipped = _back_along(passage, shortcut, skipped, number - 1, errors, unit.skip > 0)
+            if unit.skip:
+                arriving[unit.skip] = skipped if unit.skip not in arriving else arriving[unit.skip] + skipped
         if unit.multiplier != 1.0:
             at_join = unit.multiplier * at_join
-        below = _back_along(passage, branch, at_join, number - 1, errors, state.setting, number > 1)
+        below = _back_along(passage, branch, at_join, number - 1, errors, number > 1)
         if number > 1:
             waits = number - 1 in arriving
             arriving[number - 1] = _added(below, arriving[number - 1], at_join) if waits else below
@@ -186,9 +204,7 @@ def _added(below: Any, term: Any, above: Any) -> Any:
     return below
 
 
-def _back_along(
-    passage: Passage, places: range, error: Any, number: int, errors: ErrorsByPlace, setting: Setting, to_input: bool
-) -> Any:
+def _back_along(passage: Passage, places: range, error: Any, number: int, errors: ErrorsByPlace, to_input: bool) -> Any:
     """Errors through maps from the top down, kept at those with weights, to the input or to the lowest weight only."""
     maps, owned = passage.unit.maps, False  # whether nothing else holds the current array
     for place in reversed(places):
@@ -198,8 +214,8 @@ def _back_along(
             errors[number, place] = error
         if not to_input and not any(lower.weights for lower in maps[places.start : place]):
             return None
-        values = passage.input_of(place, setting) if operation.reads else None
-        below = operation.backward(spec, values, passage.kept[place], error, setting, owned)
+        values = passage.input_of(place) if operation.reads else None
+        below = operation.backward(spec, values, passage.kept[place], error, passage.settings[place], owned)
         owned = owned and not holds if below is error else True
         error = below
     return error
@@ -214,21 +230,26 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
     sources = {unit.skip for unit in units}
     moved: list[Any] = [start]  # T_0, and those that a skip may still ask for
     for number, unit in enumerate(units):
-        passage = state.passages[number]
-        change = _tangent_along(unit.branch, 0, moved[-1], number, passage, moves, state.setting)
+        passage, (branch, shortcut, after) = state.passages[number], unit.places
+        change = _tangent_along(branch, moved[-1], number, passage, moves)
         if number not in sources:
             moved[-1] = None
+        source = None if unit.skip is None else _tangent_along(shortcut, moved[unit.skip], number, passage, moves)
         if change is not None:
-            change = joined(unit, change, moved)
-        elif unit.skip is not None and moved[unit.skip] is not None:
-            change = moved[unit.skip].copy()
-        change = _tangent_along(unit.after, len(unit.branch), change, number, passage, moves, state.setting)
+            if unit.skip is not None and unit.concatenates and source is None:
+                source = _unmoved(state, number + 1, state.net.value_channels[unit.skip], columns)
+            change = joined(unit, change, source, state.arrays)
+        elif source is not None:
+            change = source.copy()
+        change = _tangent_along(after, change, number, passage, moves)
         moved.append(change)
-        if change is None:
-            draws, channels, samples, sites = state.values[number + 1].shape
-            zeros = (draws, channels, columns * samples, sites)
-            change = state.arrays.xp.zeros(zeros, dtype=state.values[number + 1].dtype)
-        yield change
+        yield _unmoved(state, number + 1, state.net.value_channels[number + 1], columns) if change is None else change
+
+
+def _unmoved(state: Forward, value: int, channels: int, columns: int) -> Any:
+    """The change 0 of so many channels at the places of a value."""
+    draws, _, samples, sites = state.values[value].shape
+    return state.arrays.xp.zeros((draws, channels, columns * samples, sites), dtype=state.values[value].dtype)
 
 
 def tangent_through(state: Forward, number: int, change: Any) -> Any:
@@ -238,20 +259,20 @@ def tangent_through(state: Forward, number: int, change: Any) -> Any:
     """
     passage = state.passages[number - 1]
     unit = passage.unit
-    moved = _tangent_along(unit.branch, 0, change, number - 1, passage, None, state.setting)
-    moved = joined(unit, moved, {number - 1: change})
-    return _tangent_along(unit.after, len(unit.branch), moved, number - 1, passage, None, state.setting)
+    branch, shortcut, after = unit.places
+    moved = _tangent_along(branch, change, number - 1, passage)
+    skipped = None if unit.skip is None else _tangent_along(shortcut, change, number - 1, passage)
+    return _tangent_along(after, joined(unit, moved, skipped, state.arrays), number - 1, passage)
 
 
-def _tangent_along(
-    maps: Sequence[Map], first: int, change: Any, number: int, passage: Passage, moves: Moves | None, setting: Setting
-) -> Any:
+def _tangent_along(places: range, change: Any, number: int, passage: Passage, moves: Moves | None = None) -> Any:
     """A change through maps, plus what moves of their own weights do; None is no change."""
-    for place, spec in enumerate(maps, start=first):
+    for place in places:
+        spec = passage.unit.maps[place]
         if change is not None:
             operation = operation_of(spec)
-            values = passage.input_of(place, setting) if operation.reads else None
-            change = operation.tangent(spec, values, passage.kept[place], change, setting)
+            values = passage.input_of(place) if operation.reads else None
+            change = operation.tangent(spec, values, passage.kept[place], change, passage.settings[place])
         own = moves.of((number, place)) if moves and spec.weights else None
         if own is not None and change is not None:
             own += change
@@ -286,8 +307,11 @@ class WeightMoves(ABC):
         return self._state.net.units[place[0]].maps[place[1]]
 
     def _seen(self, place: Place) -> Any:
-        spec, values = self._map(place), self._state.passages[place[0]].input_of(place[1], self._state.setting)
-        return weighted_operation_of(spec).seen(spec, values, self._state.setting)
+        spec, values = self._map(place), self._state.passages[place[0]].input_of(place[1])
+        return weighted_operation_of(spec).seen(spec, values, self._setting(place))
+
+    def _setting(self, place: Place) -> Setting:
+        return self._state.passages[place[0]].settings[place[1]]
 
     @abstractmethod
     def _moved(self, places: list[Place]) -> list[Any]:
@@ -307,7 +331,7 @@ class GradientMoves(WeightMoves):
 
     def _moved(self, places: list[Place]) -> list[Any]:
         maps, errors = [self._map(place) for place in places], [self._errors.pop(place) for place in places]
-        return weighted_operation_of(maps[0]).moves(maps, errors, map(self._seen, places), self._state.setting)
+        return weighted_operation_of(maps[0]).moves(maps, errors, map(self._seen, places), self._setting(places[0]))
 
 
 def gradient_changes(state: Forward, output_error: Any) -> Iterator[Any]:
@@ -338,11 +362,12 @@ class MatrixMoves(WeightMoves):
         self._product = product
 
     def _moved(self, places: list[Place]) -> list[Any]:
-        setting, inputs = self._state.setting, [self._seen(place) for place in places]
+        setting, inputs = self._setting(places[0]), [self._seen(place) for place in places]
         maps = [self._map(place) for place in places]
         patches = [weighted_operation_of(spec).patches(spec, x, setting) for spec, x in zip(maps, inputs, strict=True)]
         moved = self._product(places, side_by_side(patches, setting))
-        return by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), inputs[0].shape[2:], setting)
+        rows_and_sites = (setting.samples, patches[0].shape[2] // setting.samples)
+        return by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), rows_and_sites, setting)
 
 
 # Elements of g are brought back to about 1 when the largest exceeds 2^100: squares and sums stay far inside floats.
@@ -371,7 +396,7 @@ class WalkedUnit(NamedTuple):
 
 def units_below(net: Net) -> int:
     """How many units stand below the first that adds to an earlier value: they make h_0."""
-    return next((number for number, unit in enumerate(net.units) if unit.skip is not None), len(net.units))
+    return next((number for number, unit in enumerate(net.units) if unit.adds), len(net.units))
 
 
 def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
@@ -383,10 +408,16 @@ def require_residual_stream(net: Net, *, maps_behind: bool = False) -> None:
             "stream do; give a loop, a residual net or a pre-norm Transformer"
         )
     for number, unit in enumerate(net.units[first:], start=first):
-        if unit.skip != number or (unit.after and not maps_behind):
+        if unit.shortcut:
             raise ValueError(
-                f"unit {number + 1} skips from {unit.skip} and has {len(unit.after)} map(s) behind its join; every "
-                f"unit of a residual stream adds its branch to the value below it, {number}, and nothing follows"
+                f"unit {number + 1} skips from value {unit.skip} through {len(unit.shortcut)} map(s) of a shortcut; a "
+                "residual stream is a value that all units add to: give a residual net of one stage"
+            )
+        if unit.skip != number or not unit.adds or (unit.after and not maps_behind):
+            raise ValueError(
+                f"unit {number + 1} skips from {unit.skip} (join {unit.join!r}) and has {len(unit.after)} map(s) "
+                f"behind its join; every unit of a residual stream adds its branch to the value below it, {number}, "
+                "and nothing follows"
             )
 
 
@@ -403,9 +434,11 @@ def require_stream_alone(net: Net) -> None:
 
 def stream_start(net: Net, weights: Weights, inputs: Any, arrays: Arrays = NUMPY) -> Any:
     """h_0 of inputs (D, C, B, S), by the units below the stream; weights of no later use are popped."""
-    setting, values = Setting(net.grid, inputs.shape[2], weights, arrays), [inputs]
+    settings, values = [Setting(net.grid, inputs.shape[2], weights, arrays)], [inputs]
     for number, unit in enumerate(net.units[: units_below(net)], start=1):
-        values.append(through(unit, values, setting)[0])
+        value, _, setting = through(unit, values, settings)
+        values.append(value)
+        settings.append(setting)
         release(net, number, weights)
     return values[-1]
 
@@ -417,7 +450,7 @@ def walk(net: Net, weights: Weights, start: Any, arrays: Arrays = NUMPY) -> Iter
         ValueError: a net that is no residual stream.
     """
     require_residual_stream(net)
-    setting = Setting(net.grid, start.shape[2], weights, arrays)
+    setting = Setting(net.value_grids[units_below(net)], start.shape[2], weights, arrays)
     stream, total, carried = start, arrays.xp.zeros_like(start), None
     exponent = arrays.xp.zeros(len(start), dtype="int64")
     first = units_below(net)

@@ -79,8 +79,8 @@ def finite_channel_factor(net: Sequential, inputs: ArrayLike | None = None, quan
         net: plain, of "relu" or "linear" units; it may have any head, weight variance and samples.
         inputs: given inputs; drawn by the net's law if not given. With these, and under zero padding, every pair of
             points is followed by itself, of up to 36 points, for ReLU by averages good to 1 % of the correction.
-        quantity: "label_term", for ReLU under a convolutional readout alone, or "overlap_energy". On a circular grid
-            with drawn inputs and a convolutional readout both have the same factor.
+        quantity: "label_term", for ReLU not under a pooled readout, or "overlap_energy". On a circular grid with drawn
+            inputs, under another readout, both have the same factor.
 
     Raises:
         ValueError: another net, too many points, another quantity, or inputs that leave a site without features.
@@ -241,7 +241,7 @@ def exact_terms_of_pairs(net: Sequential, inputs: ArrayLike | None) -> tuple[Arr
         _, gram = given_product(net, batch)
         if not gram.any():
             raise ValueError("inputs are zero everywhere, where a linear net has no changes: give others")
-    errors = [errors_below(net, points, points.labels(np.eye(net.inputs)[..., None], net.is_pooled))]
+    errors = [errors_below(net, points, points.labels(np.eye(net.inputs)[..., None], not net.output_grid))]
     for place in range(net.depth - 1, 0, -1):
         errors.append(factor_below(net, place) * points.pulled_back(errors[-1]))
     moments = crossed_moments(net, EveryFour(net), np.multiply.outer(gram, gram), drawn=inputs is None)
@@ -261,10 +261,11 @@ def exact_terms_of_waves(net: Sequential) -> tuple[Array, Array]:
     """E B_l and E F_l for l = 1 .. L of a linear net by the fan-in rule, with white inputs: (L,) each.
 
     Labels are independent, of variance 1. With s_h the head's variance, M, B and S outputs, samples and sites, and
-    means over k and k' as above, B_l = s_h n_L mean(crossed) / (M B S), times the taps of a convolutional readout.
+    means over k and k' as above, B_l = s_h n_L mean(crossed) / (M B S), times the taps of a convolutional readout, or
+    the squared sites of a flattening one.
     """
     overlap = _means(net, pooled=False)
-    taps = 1 if net.is_pooled else net.taps
+    taps = {"pooled": 1, "convolution": net.taps, "flatten": net.sites**2}[net.readout]
     scale = net.head_variance * taps * net.channels_by_layer[-1] / (net.outputs * net.inputs * net.sites)
     return scale * (_means(net, pooled=True) if net.is_pooled else overlap), overlap
 

@@ -19,10 +19,8 @@ from scipy.special import gammaln, logsumexp
 
 from meanfield.common.validation import Array, require_choice, require_count
 from meanfield.nets.layered import Layer, Sequential
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS, scaling_exponent, settled_scaling
 
-# Powers of K of a and of f under each scaling.
-_POWERS = {"init": (0.0, -1.0), "multiplier_sqrt": (-0.5, 0.0), "multiplier_linear": (-1.0, 0.0), "none": (0.0, 0.0)}
 # Where an asymptote is read off, and how closely logarithms must lie on a line to be those of a power.
 FAR = (64, 128, 256)
 ROUNDING = 1e-9
@@ -61,35 +59,40 @@ def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
     return np.asarray(layer * (2 * layer**2 + 1) / 12)
 
 
-def residual_exponent(scaling: str, block_depth: int, stem: int = 0, tail: int = 0) -> float:
+def residual_exponent(scaling: str | float, block_depth: int, stem: int = 0, tail: int = 0) -> float:
     """Exponent of eta*(K) ~ K^x for residual nets; NaN where no power law holds.
 
     A block of k layers with branch multiplier a and variance factor f contributes a^2 f^(k-1) k n to the kernel by
     its own weights. As a^2 f^k is at most of order 1/K, what was there before is carried up by a bounded factor:
     the kernel grows as K a^2 f^(k-1), its square is all of the update energy up to bounded factors, and
 
-        eta* ~ 1 / (K a^2 f^(k-1)):   "init" k - 2,   "multiplier_sqrt" 0,   "multiplier_linear" +1.
+        eta* ~ 1 / (K a^2 f^(k-1)):   "init" k - 2,   a number alpha >= 1/2, or its name, 2 alpha - 1.
 
-    Overlaps between different units, from which l^3 comes in plain nets, gain only a^2 f^k <= 1/K per block. Without
-    any scaling the stream doubles at every block and eta* falls exponentially.
+    Overlaps between different units, from which l^3 comes in plain nets, gain only a^2 f^k <= 1/K per block. At any
+    alpha below 1/2 what passes K blocks grows faster than any power of K, as exp(c K^(1 - 2 alpha)) for homogeneous
+    activations, and eta* falls so; "none" is alpha = 0, at which the stream doubles at every block.
 
     Plain layers have a share of order 1 in the kernel, which stops a rise. Below the blocks (stem) it is carried up to
     every unit, and exponents above 0 become 0. Above them alone (tail) it is in the tail's units, 1 / K of all, and
     exponents above 1/2 become 1/2.
 
-    With a stem of one layer that reads C_0 channels, a rise as K^1 (a^2 f^(k-1) = 1/K^2) ends near K = k n / C_0
-    blocks of n channels, where eta* is about two thirds of what it tends to.
+    With a stem of one layer that reads C_0 channels, a rise as K^x ends near K = (k n / C_0)^(1/x) blocks of n
+    channels, where eta* is about two thirds of what it tends to.
 
     Raises:
-        TypeError, ValueError: an unknown scaling, a block depth below 1.
+        TypeError, ValueError: an unknown scaling, an alpha that is not finite, a block depth below 1.
 
     Source: docs/theory.md section 8, for any k; Zheng et al. 2026, tables 1, 9 (SGD) agree for their
     scalings, Zhang et al. 2026, section 3.4 does not.
     """
-    require_choice("scaling", scaling, SCALINGS)
     k = require_count("block_depth", block_depth, why="layers of a branch")
-    multiplier, variance = _POWERS[scaling]
+    multiplier, variance = _powers_under(settled_scaling(scaling))
     return exponent_of(BranchPowers(stem, tail, multiplier, (variance,) * k))
+
+
+def _powers_under(scaling: str | float) -> tuple[float, float]:
+    """Powers of K of a and of f under this scaling."""
+    return -scaling_exponent(scaling), -1.0 if scaling == "init" else 0.0
 
 
 def exponent_of(powers: BranchPowers) -> float:
@@ -98,10 +101,9 @@ def exponent_of(powers: BranchPowers) -> float:
 
     Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, and the largest counts.
     """
-    carried = 2 * powers.multiplier + sum(powers.variances)
-    if carried > -1 + ROUNDING:
+    if powers.carried > -1 + ROUNDING:
         return nan
-    bare = -(1 + carried - min(powers.variances))
+    bare = -(1 + powers.carried - min(powers.variances))
     largest = 0.0 if powers.stem else 0.5 if powers.tail else inf
     return min(bare, largest) + 0.0  # no negative zero
 
@@ -109,8 +111,11 @@ def exponent_of(powers: BranchPowers) -> float:
 def scaling_with(powers: BranchPowers) -> str:
     """The name among `meanfield.nets.SCALINGS` under which a and f go as these powers of K; empty if there is none."""
     own = (powers.multiplier, *powers.variances)
-    known = {name: (a, *(f,) * len(powers.variances)) for name, (a, f) in _POWERS.items()}
-    return next((name for name, expected in known.items() if np.allclose(own, expected, rtol=0, atol=ROUNDING)), "")
+    for name in SCALINGS:
+        multiplier, variance = _powers_under(name)
+        if np.allclose(own, (multiplier, *(variance,) * len(powers.variances)), rtol=0, atol=ROUNDING):
+            return name
+    return ""
 
 
 def log_path_sum_scale(blocks: ArrayLike, block_depth: int = 1, plain: int = 0) -> Array:
@@ -166,6 +171,11 @@ class BranchPowers:
     multiplier: float
     variances: tuple[float, ...]
 
+    @property
+    def carried(self) -> float:
+        """Power of a^2 f^k, by which a block multiplies what passes it, over what it is without the branch."""
+        return 2 * self.multiplier + sum(self.variances)
+
 
 def branches_of(net: Sequential) -> Branches:
     """The blocks of a net with skip connections.
@@ -195,16 +205,24 @@ def branch_powers(net: Sequential, depths: Iterable[int] = ()) -> BranchPowers:
         depths: further ones over which the powers must hold, beside `FAR`.
 
     Raises:
-        NoPower: blocks that `branches_of` refuses, plain layers that change with K, factors that are no power of K.
+        NoPower: blocks that `branches_of` refuses, plain layers that change with K, factors that are no power of K, or
+            that floats do not hold at the depths which tell.
     """
     counts = sorted({*FAR, *depths})
-    parts = [branches_of(net if count == net.depth else net.replace(depth=count)) for count in counts]
+    parts = [branches_of(net if count == net.depth else _of_depth(net, count)) for count in counts]
     if len({(part.stem, part.tail, len(part.variance_factors)) for part in parts}) > 1:
         raise NoPower("its plain layers, or the layers of a block, change with the number of blocks")
     multiplier = power_of(counts, [abs(part.multiplier) for part in parts], "factor on its branches")
     by_layer = zip(*(part.variance_factors for part in parts), strict=True)
     variances = tuple(power_of(counts, factors, "variance of the weights of its branches") for factors in by_layer)
     return BranchPowers(len(parts[0].stem), len(parts[0].tail), multiplier, variances)
+
+
+def _of_depth(net: Sequential, depth: int) -> Sequential:
+    try:
+        return net.replace(depth=depth)
+    except ValueError as why:
+        raise NoPower(f"no net of its family has depth {depth}: {why}") from why
 
 
 def keeps_energies(net: Sequential) -> bool:

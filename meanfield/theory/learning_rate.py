@@ -28,6 +28,15 @@ EXPONENTIAL = (
 )
 
 
+def _growing(power: float) -> str:
+    """Why there is no power of K where a^2 f^k is of this one."""
+    return (
+        f"its branches are too large for their number: a block multiplies what passes it by about 1 + K^({power:.3g}), "
+        "K blocks by more than any power of K unless that falls as 1/K (scaling='init', or an alpha of 1/2 and above), "
+        "and eta* falls faster than any power"
+    )
+
+
 def log_scale(net: Sequential | Loop | TokenStream) -> float:
     """ln of the mean-field scale of one net or loop; the learning rate that moves it by 1 at infinite width.
 
@@ -95,7 +104,9 @@ def law_over_depth(net: Sequential | Loop, depths: Iterable[int] = ()) -> tuple[
         if isinstance(net, Loop):
             exponent = loop_exponent(net)
         elif net.has_skips:
-            exponent = exponent_of(branch_powers(net, depths))
+            powers = branch_powers(net, depths)
+            exponent = exponent_of(powers)
+            return exponent, _growing(powers.carried) if isnan(exponent) else ""
         else:
             exponent = POWER if keeps_energies(net) else nan
     except NoPower as why:

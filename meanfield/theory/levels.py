@@ -3,9 +3,9 @@
 The exact level has every quantity at finite width, for fully-connected nets whose gates are fair coins or none. The
 law level of nets is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level
 of nets is the leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of Transformers
-the leading order in 1/channels, 1/heads and 1/(head size). The level of finite channels has what plain nets add to it
-at their own number of channels. The levels of loops have energies of the stream by step, and what every two steps
-share.
+the leading order in 1/channels, 1/heads and 1/(head size); that of nets whose blocks concatenate the leading order in
+1/growth. The level of finite channels has what plain nets add to it at their own number of channels. The levels of
+loops have energies of the stream by step, and what every two steps share.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ import xarray as xr
 
 from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.common.validation import Array, PremiseWarning, inputs_described
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name
 from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
 from meanfield.nets.residual import Residual
+from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
 from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
@@ -35,6 +37,7 @@ from meanfield.theory.finite_channels import finite_channel_factor, finite_chann
 from meanfield.theory.laws import sum_of_minima
 from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
 from meanfield.theory.maps import POINTS, accurate_averages
+from meanfield.theory.mean_field.concatenated import concatenated_profiles, pooled_refusal
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
@@ -42,6 +45,12 @@ from meanfield.theory.mean_field.output_term import (
     label_covariance,
     output_error,
     output_term_refusal,
+)
+from meanfield.theory.mean_field.stages import (
+    staged_label_refusal,
+    staged_output_refusal,
+    staged_terms,
+    stages_refusal,
 )
 from meanfield.theory.mean_field.whole_update import (
     LogTerms,
@@ -184,7 +193,7 @@ class ExactLevel(NetLevel):
     def has(self, net: Sequential, inputs: Array | None) -> bool:
         one_input = not net.grid and net.inputs == 1 and inputs is None
         gates = ("linear",) if net.has_skips else GATES
-        return one_input and net.activation in gates and net.weight_variance is None
+        return one_input and net.activation in gates and net.weight_variance is None and net.follows_one_rule
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
         return set() if net.has_skips else {"pairs", "spread"}
@@ -234,7 +243,7 @@ class LawLevel(NetLevel):
     whose = "plain nets without a weight_variance"
 
     def has(self, net: Sequential, inputs: Array | None) -> bool:
-        return net.weight_variance is None and not net.has_skips
+        return net.weight_variance is None and not net.has_skips and net.follows_one_rule
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
         return {"inputs"}
@@ -277,7 +286,7 @@ class MeanFieldLevel(NetLevel):
     def takes(self, net: Sequential, options: Options) -> set[str]:
         if net.is_pooled and label_term_refusal(net, options.inputs):
             return {"inputs"}
-        batches = set() if net.has_skips else {"batch", "loss"}
+        batches = {"batch", "loss"} if net.follows_one_rule and not net.has_skips else set()
         return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
@@ -345,6 +354,37 @@ NO_OUTPUT_TERM = (
 )
 
 
+class StagedMeanFieldLevel(Level):
+    """Leading order in 1/channels, over all pairs of sites of every stage."""
+
+    name = "mean_field"
+    family = Staged
+    whose = "nets in stages of downsampling 'stride'"
+    refusals: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("batch", "loss", "pairs", "spread", "by_site"),
+            "batch, loss, pairs, spread and by_site are predicted for nets of one grid; this is a {kind}: leave them "
+            "out",
+        ),
+        "correlations": NetLevel.refusals["correlations"],
+        "accuracy": ACCURACY,
+    }
+
+    def serves(self, net: Staged, options: Options) -> str | None:
+        return stages_refusal(net) or super().serves(net, options)
+
+    def takes(self, net: Staged, options: Options) -> set[str]:
+        return {"inputs"}
+
+    def predict(self, net: Staged, options: Options) -> xr.Dataset:
+        terms = staged_terms(net, options.inputs)
+        _warn(thin_input_warning(net) if options.inputs is None else "", finite_channels_warning(net, terms))
+        label = None if terms.label is None else log_mean(terms.label)
+        values = with_label_term(terms.overlap, label) | whole_update(terms)
+        refusals = {"label_term": staged_label_refusal(net), "output_term": staged_output_refusal(net)}
+        return self.dataset(net, options, values, _left_out(values, **refusals) | _note(net, values))
+
+
 def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
     """The attribute ``left_out``: why terms are not among the values, from their refusals; none if all are."""
     held = "no float holds it, or no memory of this machine what it takes"
@@ -352,7 +392,7 @@ def _left_out(values: dict[str, Array], **refusals: str) -> dict[str, str]:
     return {"left_out": why} if why else {}
 
 
-def _note(net: Sequential, values: dict[str, Array]) -> dict[str, str]:
+def _note(net: Sequential | Staged, values: dict[str, Array]) -> dict[str, str]:
     """The attribute ``finite_channels``: what the net's channels add to a label term that the mean field lacks."""
     note = finite_channels_note(net) if "label_term" in values else ""
     return {"finite_channels": note} if note else {}
@@ -396,6 +436,46 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
             "learning_rate_scale": update.mean() ** -0.5,
         }
     return values
+
+
+BLOCKS_ALONE = (
+    "batch, loss, pairs, spread and accuracy are for other nets; this is a {kind}, whose overlap energy and label term "
+    "are predicted for plain labels and squared loss: leave them out"
+)
+READ_BY_ALL = (
+    "output_term: every block reads the same features as the outputs do, which drive the net along them; that is "
+    "followed through the layers of plain nets alone: draw it with `simulate`"
+)
+
+
+class ConcatenatingMeanFieldLevel(Level):
+    """Leading order in 1/growth, of overlap energy and label term."""
+
+    name = "mean_field"
+    family = DenseNet
+    whose = "all nets whose blocks concatenate"
+    refusals: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("batch", "loss", "pairs", "spread", "accuracy"), BLOCKS_ALONE),
+        "correlations": NetLevel.refusals["correlations"],
+        "by_site": NetLevel.refusals["by_site"],
+    }
+
+    def takes(self, net: DenseNet, options: Options) -> set[str]:
+        return {"inputs"} if pooled_refusal(net) else {"inputs", "by_site"}
+
+    def predict(self, net: DenseNet, options: Options) -> xr.Dataset:
+        with np.errstate(over="ignore", invalid="ignore"):  # seen below
+            overlap, profile = concatenated_profiles(net, options.inputs)
+        if options.inputs is None:
+            _warn(thin_input_warning(net.plain))
+        why = pooled_refusal(net)
+        require_floats(net, overlap, *([] if why else [profile.mean(axis=1)]))
+        label = None if why else np.log(profile.mean(axis=1))
+        values = with_label_term(np.log(overlap), label)
+        if options.by_site:
+            values["label_term_by_site"] = profile
+        left_out = "; ".join([*([f"label_term: {why}"] if why else []), READ_BY_ALL])
+        return self.dataset(net, options, values, {"left_out": left_out})
 
 
 def _warn(*sentences: str) -> None:

@@ -39,7 +39,8 @@ from meanfield.common.gaussian_averages import LARGEST_VARIANCE, Function, Hermi
 from meanfield.common.machine import LONGEST_SECONDS, progress, seconds_refusal
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import LINEAR
-from meanfield.nets.loop import LARGEST_LOG_STEP, Loop
+from meanfield.nets.loop import Loop
+from meanfield.nets.scalings import LARGEST_LOG_FACTOR
 from meanfield.theory.laws import power_of
 
 
@@ -125,7 +126,7 @@ def step_exponent(loop: Loop) -> float:
     Raises:
         NoPower: steps whose size is no power of their number.
     """
-    depths = [2**power for power in range(7) if abs(float(loop.alpha)) * log(2**power) <= LARGEST_LOG_STEP]
+    depths = [2**power for power in range(7) if abs(float(loop.alpha)) * log(2**power) <= LARGEST_LOG_FACTOR]
     return -power_of(depths, [loop.replace(depth=depth).step_size for depth in depths], "size of a step") + 0.0
 
 
@@ -170,7 +171,7 @@ def pair_averages(loop: Loop) -> PairAverages:
         # Linear features are the stream's, also where the correlation is below the range of a float.
         features = (lambda _, covariance: covariance) if sigma is LINEAR else _by_correlation(sigma.product, 1.0)
         return PairAverages(features, _by_correlation(sigma.gate_product, 0.0))
-    if loop.tied:
+    if loop.tied and not sigma.closed:
         return PairAverages(*(_of_numbers(StepAverages(function).row) for function in (sigma.function, sigma.gate)))
     return PairAverages(*(_of_numbers(_with_the_last(average)) for average in (sigma.product, sigma.gate_product)))
 
@@ -298,7 +299,7 @@ def steps(loop: Loop, initial_energy: float = 1.0) -> Iterator[StreamStep]:
 
 def time_refusal(loop: Loop) -> str:
     """Why a loop is not followed, as tied steps are so many that all pairs of them take hours; empty if it is."""
-    of_pair = CLOSED_SECONDS if loop.sigma.homogeneous else SMOOTH_SECONDS
+    of_pair = CLOSED_SECONDS if loop.sigma.closed else SMOOTH_SECONDS
     what = f"the covariance of every two of {loop.depth:,} tied steps"
     remedy = f"lower depth to {int((2 * LONGEST_SECONDS / of_pair) ** 0.5):,}, or take tied=False"
     return seconds_refusal(loop.depth**2 / 2 * of_pair, what, remedy) if loop.tied else ""
@@ -315,11 +316,11 @@ def log_correlation_terms(loop: Loop) -> Array:
 
 
 def _require_averages(loop: Loop, step: int, log_variance: float) -> None:
-    if not loop.sigma.homogeneous and log_variance > log(LARGEST_VARIANCE):
+    if not loop.sigma.closed and log_variance > log(LARGEST_VARIANCE):
         raise ValueError(
             f"the stream of this loop reaches variance exp({log_variance:.3g}) before step {step} of {loop.depth}; "
             f"averages of {loop.activation!r} are computed up to {LARGEST_VARIANCE:g}: raise alpha, lower depth or "
-            "weight_variance, or use 'relu' or 'linear', whose averages are closed"
+            "weight_variance, or use 'relu', 'linear' or 'erf', whose averages are closed"
         )
 
 

@@ -43,9 +43,11 @@ from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import (
     Attention,
+    AveragePooling,
     BatchNormalisation,
     Bias,
     Dropout,
+    Flatten,
     Gain,
     Gate,
     Linear,
@@ -139,7 +141,7 @@ def averaged(kind: Kind, shares: Array) -> Kind:
 def through_linear(linear: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     """Each weight makes a kind of its own. With s its variance, sums over the channels i that it sees and its taps D,
 
-        own(p, p') = sum_i sum_D E[x_i(p + D) x_i(p' + D)]
+        own(p, p') = sum_i sum_D E[x_i(p + D) x_i(p' + D)]                 (p, p' every stride-th site)
         c' = s own,    t' = own + s sum_i sum_D t_i(p + D, p' + D)
 
     What it makes is Gaussian where it sees many channels, or given values; a single channel that is itself a draw makes
@@ -166,9 +168,12 @@ def _groups(weight: Weight, below: Kinds) -> list[Kinds]:
 
 
 def _summed(linear: Linear, pairs: Array, grid: tuple[int, ...]) -> Array:
-    if linear.taps == 1:
+    if linear.taps > 1:
+        pairs = sum_over_stencil(pairs, (0, 1), grid, linear.kernel, linear.padding, linear.dilation)
+    if linear.stays or not linear.stride:
         return pairs
-    return sum_over_stencil(pairs, (0, 1), grid, linear.kernel, linear.padding, linear.dilation)
+    kept = np.arange(pairs.shape[1]).reshape(grid)[tuple(slice(None, None, step) for step in linear.stride)].ravel()
+    return pairs[:, kept][..., kept]
 
 
 def through_bias(bias: Bias, below: Kinds, grid: tuple[int, ...]) -> Kinds:
@@ -243,8 +248,7 @@ def through_normalisation(normalisation: Normalisation, below: Kinds, grid: tupl
     takes out of a channel's tangent, its mean over channels and its part along the values y, is a share of order
     1/channels of t.
     """
-    mean, deviation = mean_and_deviation(normalisation, below)
-    return tuple(_divided(kind, mean, deviation) for kind in below)
+    return divided(below, *mean_and_deviation(normalisation, below))
 
 
 def mean_and_deviation(normalisation: Normalisation, below: Kinds) -> tuple[Array, Array]:
@@ -255,6 +259,12 @@ def mean_and_deviation(normalisation: Normalisation, below: Kinds) -> tuple[Arra
     if not np.all(square > 0):
         raise NoTransport("its input vanishes at some site, which has no size to divide by; give epsilon > 0")
     return mean, np.sqrt(square)
+
+
+def divided(below: Kinds, mean: Array, deviation: Array) -> Kinds:
+    """(x - mean) / deviation of all channels, two numbers of every sample and site, (B, S), as any normalisation has
+    them over many channels."""
+    return tuple(_divided(kind, mean, deviation) for kind in below)
 
 
 def _divided(kind: Kind, mean: Array, deviation: Array) -> Kind:
@@ -303,6 +313,40 @@ def through_pooling(pooling: Pooling, below: Kinds, grid: tuple[int, ...]) -> Ki
     sites = below[0].mean.shape[1]
     shares = np.full((1, sites), 1.0 / sites) if pooling.kind == "mean" else np.eye(sites)[-1:]
     return tuple(averaged(kind, shares) for kind in below)
+
+
+def through_flatten(flatten: Flatten, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """The mean over sites of c and t at one site, (B, 1, B, 1), as what sees all channels sees all sites alike.
+
+    Channels of different sites may have other moments, so that no activation may follow before a linear map.
+    """
+    return tuple(_flattened(kind) for kind in below)
+
+
+def _flattened(kind: Kind) -> Kind:
+    samples, sites = kind.mean.shape
+    if kind.given is not None:
+        return given_kind(kind.given.swapaxes(1, 2).reshape(-1, samples, 1))
+    covariance, kernel = (
+        np.einsum("bpcp->bc", pairs).reshape(samples, 1, samples, 1) / sites for pairs in (kind.covariance, kind.kernel)
+    )
+    mean = kind.mean.mean(axis=1, keepdims=True)
+    return Kind(kind.channels * sites, covariance, kernel, mean, gaussian=False)
+
+
+def through_average_pooling(pooling: AveragePooling, below: Kinds, grid: tuple[int, ...]) -> Kinds:
+    """The mean of c and t over both windows of a pair."""
+    shares = window_shares(grid, pooling.window)
+    return tuple(averaged(kind, shares) for kind in below)
+
+
+def window_shares(grid: tuple[int, ...], window: tuple[int, ...]) -> Array:
+    """What every site of the grid has in the mean of every window, (S', S): 0 outside it."""
+    shares = np.ones((1, 1), dtype=float)
+    for length, size in zip(grid, window, strict=True):
+        along_axis = np.kron(np.eye(length // size), np.full((1, size), 1.0 / size))
+        shares = np.asarray(np.kron(shares, along_axis), dtype=float).reshape(len(shares) * len(along_axis), -1)
+    return shares
 
 
 # Points of an average, those that are made at once, and the most dimensions that the sequence has.
@@ -502,6 +546,8 @@ TRANSPORTS: dict[type, Callable[[Any, Kinds, tuple[int, ...]], Kinds]] = {
     Normalisation: through_normalisation,
     Attention: through_attention,
     Pooling: through_pooling,
+    Flatten: through_flatten,
+    AveragePooling: through_average_pooling,
     BatchNormalisation: not_through,
     Dropout: not_through,
     Gain: not_through,

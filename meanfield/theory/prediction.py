@@ -9,13 +9,17 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import require_choice, require_flag, require_positive
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.inputs import LOSS_NAMES, Batch, checked_inputs, require_classes
 from meanfield.nets.layered import Sequential
+from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import Loop
 from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
+from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.levels import (
+    ConcatenatingMeanFieldLevel,
     ExactLevel,
     FiniteChannelsLevel,
     LawLevel,
@@ -24,6 +28,7 @@ from meanfield.theory.levels import (
     LoopMeanFieldLevel,
     MeanFieldLevel,
     Options,
+    StagedMeanFieldLevel,
     TokenStreamMeanFieldLevel,
 )
 from meanfield.theory.maps import require_predictable
@@ -33,14 +38,16 @@ LEVELS: tuple[Level, ...] = (
     MeanFieldLevel(),
     LawLevel(),
     FiniteChannelsLevel(),
+    StagedMeanFieldLevel(),
     LoopMeanFieldLevel(),
     LoopLawLevel(),
     TokenStreamMeanFieldLevel(),
+    ConcatenatingMeanFieldLevel(),
 )
 
 
 def predict(
-    net: Sequential | Loop | TokenStream | Chain,
+    net: Sequential | DenseNet | Staged | Loop | TokenStream | Chain,
     *,
     level: str,
     inputs: ArrayLike | None = None,
@@ -55,14 +62,19 @@ def predict(
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
     Args:
-        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net.
+        net: the net, or the loop; of a `meanfield.Chain` with the units of a family's net, that net. Of other units
+            level "mean_field" serves layers of one stencil, of any activations, variances and widths, one behind the
+            other, and blocks of one activation, of any depths, variances and multipliers, one on the other: overlap
+            energies, and label terms under a convolutional readout.
         level: "exact", at finite width and any depth, for fully-connected nets with one input and activation "relu" or
             "linear", residual ones if linear (docs/theory.md sections 3, 4, 8);
             "mean_field", leading order in 1/channels for any sites and padding (docs/theory.md section 6);
             "finite_channels", the same times what a plain net's own channels make of it, "relu" or "linear"
             (docs/theory.md section 20); or "law", the papers' sum of minima l (l + 1)(2 l + 1)/6 with its prefactor
             set at `anchor_layer` (Zhang et al. 2026, eqs. 22, 23).
+            Nets in stages: "mean_field", of downsampling "stride" (docs/theory.md section 23).
             Transformers: "mean_field", leading order in 1/width, 1/heads and 1/(head size) (docs/theory.md section 19).
+            `DenseNet`: "mean_field", leading order in 1/growth (docs/theory.md section 8).
             Loops: "mean_field", the covariance of the stream at infinite width (docs/theory.md section 11), or "law",
             its closed form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the net's own input law if not given.
@@ -74,7 +86,7 @@ def predict(
             and of the label term, from which (spread / e)^2 draws follow for a relative error e.
         correlations: whether to add, at level "mean_field" of loops and of Transformers with tied blocks, what every
             two steps share: L^2 numbers each.
-        by_site: whether to add, at level "mean_field" of nets with a convolutional readout, plain labels and squared
+        by_site: whether to add, at level "mean_field" of nets without a pooled readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
 
     Returns:
@@ -96,6 +108,9 @@ def predict(
         ``mean_update_energy`` and ``learning_rate_scale``, with logarithms; and with ``pairs``, over ``pair`` and
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
+
+        `DenseNet`: ``overlap_energy`` and, unless the readout is pooled, ``label_term`` and
+        ``label_learning_rate_scale``, with their logarithms; ``left_out`` says why there is no more.
 
         Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
         ``label_learning_rate_scale``, for one sample or given inputs ``output_term``, ``update_energy``,
@@ -155,31 +170,36 @@ def predict(
     return level_asked.predict(net, options)
 
 
-def _predictable(net: Any, level: str) -> Sequential | Loop | TokenStream:
+def _predictable(net: Any, level: str) -> Sequential | DenseNet | Staged | Loop | TokenStream:
     """The net of a family that this is, or that a chain of its units is; or TypeError, ValueError."""
     net = as_family(net)
-    if isinstance(net, Net) and not isinstance(net, Sequential | Loop | TokenStream):
+    if isinstance(net, Net) and not isinstance(net, Sequential | DenseNet | Staged | Loop | TokenStream):
+        layers, why = listed_layers(net)
+        if layers is not None:
+            return layers
         require_predictable(net)
         raise ValueError(
             f"level for {type(net).__name__} is {level!r}; there is none for lists of units that are no family's: the "
             "second moment of the tangent kernel between channels, from which update energies follow, is known for "
-            "plain and residual nets of one activation and one stencil, loops and Transformers; take a chain of the "
-            "units of one, or simulate this net instead"
+            "layers of one stencil, one behind the other or in blocks of one activation, for nets whose blocks "
+            f"concatenate, loops and Transformers, and here {why}; take a chain of the units of one, or simulate this "
+            "net instead"
         )
-    if not isinstance(net, TokenStream):
+    if not isinstance(net, TokenStream | DenseNet | Staged):
         require_net(net, loops=True)
     return net
 
 
-def _level(net: Sequential | Loop | TokenStream, name: str, options: Options) -> Level:
+def _level(net: Sequential | DenseNet | Staged | Loop | TokenStream, name: str, options: Options) -> Level:
     """The level of this name for a net or loop and its inputs; ValueError names those that serve if it does not."""
     levels = [level for level in LEVELS if isinstance(net, level.family)]
     refusals = {level.name: level.serves(net, options) for level in levels}
     serving = [level.name for level in levels if refusals[level.name] is None]
-    kind = type(net).__name__
+    kind = type(net.listed if isinstance(net, ListedLayers) else net).__name__
     if isinstance(net, Loop):
         kind = f"TiedLoop of tied={net.tied} and activation={net.activation!r}"
     if not isinstance(name, str) or name not in serving:
         why = next((f": {why}" for each, why in refusals.items() if isinstance(name, str) and each == name), "")
-        raise ValueError(f"level for {kind} is {name!r}; choose one of {', '.join(map(repr, serving))}{why}")
+        allowed = f"choose one of {', '.join(map(repr, serving))}" if serving else "none serves it"
+        raise ValueError(f"level for {kind} is {name!r}; {allowed}{why}")
     return next(level for level in levels if level.name == name)

@@ -7,7 +7,7 @@ own is, channel by channel, independent of what it is added to, and so are the c
     c = c_s + a^2 c_b + a (m_s m_b' + m_b m_s'),    t = t_s + a^2 t_b,    m = m_s + a m_b
 
 with m the means over channels of the stream s and of the branch b, which Gaussian ones do not have, rectified ones
-do.
+do. Where a unit sets both side by side, its value has channels of either kind.
 
 Curvature, at initialisation, at leading order in 1/channels, for given inputs: between output channels the tangent
 kernel is smaller than within one, where it is t(p, p') over pairs of samples and output sites. So J J^T H is t x 1
@@ -100,40 +100,50 @@ def trails(net: Net, inputs: ArrayLike | None = None) -> Iterator[Trail]:
 
 def _walk(net: Net, start: Kinds) -> Iterator[Trail]:
     last_use = {unit.skip: number for number, unit in enumerate(net.units) if unit.skip is not None}
-    value, streams = start, {}
+    value, streams, grids = start, {}, net.value_grids
     for number, unit in enumerate(net.units):
         if number in last_use:
             streams[number] = value
-        trail = _through(unit, f"unit {number + 1}", value, streams, net.grid)
+        source = None if unit.skip is None else (streams[unit.skip], grids[unit.skip])
+        trail = _through(unit, f"unit {number + 1}", (value, grids[number]), source)
         value = trail.after[-1]
         streams = {place: stream for place, stream in streams.items() if last_use[place] > number}
         yield trail
     if net.readout_unit is not None:
-        yield _through(net.readout_unit, "the readout", value, {}, net.grid)
+        yield _through(net.readout_unit, "the readout", (value, grids[-1]), None)
 
 
-def _through(unit: Unit, name: str, below: Kinds, streams: dict[int, Kinds], grid: tuple[int, ...]) -> Trail:
-    branch = _along(unit.branch, name, below, grid)
+# A value's kinds, and its grid.
+OnGrid = tuple[Kinds, tuple[int, ...]]
+
+
+def _through(unit: Unit, name: str, below: OnGrid, source: OnGrid | None) -> Trail:
+    branch, grid = _along(unit.branch, name, *below)
     joined = tuple(_scaled(kind, unit.multiplier) for kind in branch[-1])
-    if unit.skip is not None:
+    if unit.concatenates and source is not None:
+        joined = (*source[0], *joined)
+    elif source is not None:
         if not any(isinstance(member, Linear) for member in unit.branch):
             raise NoTransport(
                 "its branch has no linear map of its own, so that it correlates with the value that it is added to, "
                 "channel by channel; put one into the branch",
                 name,
             )
-        joined = tuple(_joined(*pair) for pair in abreast(streams[unit.skip], joined))
-    return Trail(branch, _along(unit.after, name, joined, grid))
+        skipped, _ = _along(unit.shortcut, name, *source)
+        joined = tuple(_joined(*pair) for pair in abreast(skipped[-1], joined))
+    return Trail(branch, _along(unit.after, name, joined, grid)[0])
 
 
-def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> list[Kinds]:
+def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) -> tuple[list[Kinds], tuple[int, ...]]:
+    """What stands below and behind every map, and the grid behind the last."""
     passed = [kinds]
     for member in maps:
         try:
             passed.append(TRANSPORTS.get(type(member), not_through)(member, passed[-1], grid))
         except NoTransport as refusal:
             raise NoTransport(refusal.reason, name, member) from refusal
-    return passed
+        grid = member.grid_above(grid)
+    return passed, grid
 
 
 def _joined(stream: Kind, branch: Kind) -> Kind:

@@ -25,13 +25,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import block_diag, csr_array
 
 from meanfield.common.validation import Array
 from meanfield.nets.lattice import OUTSIDE, axis_offsets, neighbours, reversed_neighbours
 from meanfield.nets.layered import Sequential
+from meanfield.nets.staged import Staged
 
 
 class Transport(Protocol):
@@ -101,6 +104,9 @@ class Points(Protocol):
     def within_samples(self) -> Array:
         """1 for points of one sample, else 0."""
 
+    def same_sites(self) -> Array:
+        """1 for points at the same site, of any samples, else 0."""
+
     def labels(self, covariance: Array, everywhere: bool) -> Array:
         """E y y' of labels of this covariance between samples, (B, B, S or 1), at the same site or ``everywhere``."""
 
@@ -108,27 +114,43 @@ class Points(Protocol):
         """The mean of values over samples, broadcastable to sites."""
 
 
-@dataclass(frozen=True)
-class EveryPair:
-    """Points kept one by one, a sample's sites together: pairs are arrays (N, N), values (N, 1).
-
-    Where ``mirrored``, a mirror along any axis changes nothing, and products are taken for points in a corner alone.
-    """
-
-    net: Sequential
-    mirrored: bool = False
-
-    @property
-    def count(self) -> int:
-        return self.net.inputs * self.net.sites
+class AllPairs:
+    """What is the same for all points that are kept one by one, whatever their grid: pairs (N, N), values (N, 1)."""
 
     def variances(self, pairs: Array) -> tuple[Array, Array]:
         here = np.diagonal(pairs)
         return here[:, None], here[None]
 
     def product(self, left: Array, right: Array) -> Array:
+        return np.asarray(left @ right)
+
+    def contracted(self, left: Array, right: Array) -> Array:
+        return np.vecdot(left, right)[:, None]
+
+    def second(self, values: Array) -> Array:
+        return values.T
+
+    def transpose(self, pairs: Array) -> Array:
+        return pairs.swapaxes(-1, -2)
+
+
+@dataclass(frozen=True)
+class EveryPair(AllPairs):
+    """Points kept one by one, a sample's sites together: pairs are arrays (N, N), values (N, 1).
+
+    Where ``mirrored``, a mirror along any axis changes nothing, and products are taken for points in a corner alone.
+    """
+
+    net: Sequential | Staged
+    mirrored: bool = False
+
+    @property
+    def count(self) -> int:
+        return self.net.inputs * self.net.sites
+
+    def product(self, left: Array, right: Array) -> Array:
         if not self.mirrored:
-            return np.asarray(left @ right)
+            return super().product(left, right)
         net = self.net
         corner = left.reshape(net.inputs, *net.grid, -1)[:, *(slice((length + 1) // 2) for length in net.grid)]
         image = (corner.reshape(-1, len(left)) @ right).reshape(*corner.shape[:-1], net.inputs, *net.grid)
@@ -136,9 +158,6 @@ class EveryPair:
             first = image.take(range(length // 2), axis)
             image = np.concatenate([image, np.flip(first, (axis, axis + 1 + len(net.grid)))], axis)
         return image.reshape(left.shape)
-
-    def contracted(self, left: Array, right: Array) -> Array:
-        return np.vecdot(left, right)[:, None]
 
     def diagonal(self, pairs: Array) -> Array:
         return self._stepped(pairs, 0, 1)
@@ -174,15 +193,13 @@ class EveryPair:
     def constant(self, value: float) -> Array:
         return np.full((self.count, 1), value)
 
-    def second(self, values: Array) -> Array:
-        return values.T
-
-    def transpose(self, pairs: Array) -> Array:
-        return pairs.swapaxes(-1, -2)
-
     def within_samples(self) -> Array:
         sites = self.net.sites
         return np.asarray(np.kron(np.eye(self.net.inputs), np.ones((sites, sites))), dtype=np.float64)
+
+    def same_sites(self) -> Array:
+        samples = self.net.inputs
+        return np.asarray(np.kron(np.ones((samples, samples)), np.eye(self.net.sites)), dtype=np.float64)
 
     def labels(self, covariance: Array, everywhere: bool) -> Array:
         sites = self.net.sites
@@ -214,13 +231,67 @@ class EveryPair:
 
 
 @dataclass(frozen=True)
+class GridStep(AllPairs):
+    """What one linear map makes of every two points of a batch, from the points of its grid to those of the next.
+
+    A stencil of a stride has the site shifts S_Delta of the rows where it stands alone. Pairs are arrays (N, N), values
+    (N, 1), as of `EveryPair`, N being that of either grid.
+    """
+
+    inputs: int
+    grid: tuple[int, ...]
+    kernel: tuple[int, ...]
+    padding: str
+    stride: tuple[int, ...] = ()
+
+    def diagonal(self, pairs: Array) -> Array:
+        """Tr(A)/k = (1/k) sum_Delta S_Delta A S_Delta^T."""
+        return np.asarray(sum((shift @ (shift @ pairs).T).T for shift in self._shifts) / len(self._shifts))
+
+    def pulled_back(self, pairs: Array) -> Array:
+        """(1/k) sum_Delta S_Delta^T A S_Delta."""
+        return np.asarray(sum((shift.T @ (shift.T @ pairs).T).T for shift in self._shifts) / len(self._shifts))
+
+    def independent(self, pairs: Array) -> Array:
+        """Pk A Pk^T / k^2."""
+        return self.first(self.first(pairs).T).T
+
+    def first(self, pairs: Array) -> Array:
+        """Pk A / k, the first site steps alone; any leading axes are carried along."""
+        if pairs.ndim == 2:
+            return np.asarray(self._mean @ pairs)
+        return np.array([self.first(part) for part in pairs]).reshape(*pairs.shape[:-2], -1, pairs.shape[-1])
+
+    moved = first
+
+    def moved_back(self, values: Array) -> Array:
+        """(1/k) sum_Delta S_Delta^T v."""
+        return np.asarray(self._mean.T @ values)
+
+    @cached_property
+    def _mean(self) -> csr_array:
+        return sum(self._shifts[1:], self._shifts[0]) / len(self._shifts)
+
+    @cached_property
+    def _shifts(self) -> list[csr_array]:
+        """S_Delta of every offset, for all samples."""
+        sites, shifts = prod(self.grid), []
+        for places in neighbours(self.grid, self.kernel, self.padding, 1, self.stride):
+            stands = np.flatnonzero(places != OUTSIDE)
+            shape = (len(places), sites)
+            shift = csr_array((np.ones(len(stands)), (stands, places[stands])), shape=shape)
+            shifts.append(csr_array(block_diag([shift] * self.inputs)))
+        return shifts
+
+
+@dataclass(frozen=True)
 class Displacements:
     """One number per displacement, for pairs within a sample and, where there are several, of different ones.
 
     Arrays (1 or 2, S); the displacement is that of the second site from the first.
     """
 
-    net: Sequential
+    net: Sequential | Staged
 
     def diagonal(self, pairs: Array) -> Array:
         return pairs
@@ -296,6 +367,9 @@ class Exchangeable:
     def within_samples(self) -> Array:
         return np.array([1.0, 1.0, 0.0, 0.0])
 
+    def same_sites(self) -> Array:
+        return np.array([1.0, 0.0, 1.0, 0.0])
+
     def labels(self, covariance: Array, everywhere: bool) -> Array:
         own, other = covariance[0, 0, 0], covariance[0, -1, 0]
         return np.array([own, own * everywhere, other, other * everywhere])
@@ -322,7 +396,7 @@ def _from_modes(count: int) -> Array:
     return np.array([[1 - 1 / count, 1 / count], [-1 / count, 1 / count]])
 
 
-def _lattice(net: Sequential) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+def _lattice(net: Sequential | Staged) -> tuple[tuple[int, ...], tuple[int, ...], str]:
     """Grid, kernel and padding."""
     return net.grid, net.kernel, net.padding
 

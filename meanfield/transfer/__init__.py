@@ -1,15 +1,19 @@
 """Tuning a learning rate, and carrying it from one net to another."""
 
+from meanfield.transfer.depth_law import LawQuestion
+from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.transfer.premises import PRE_NORM_TRAINED, depth_over_width
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
 __all__ = [
     "CURVATURE_DRAWS",
+    "LAW_QUANTITIES",
     "PRE_NORM_TRAINED",
     "RIVALS",
     "RULES",
     "GivenPower",
+    "LawQuestion",
     "Rule",
     "StableRate",
     "Tuning",

@@ -73,7 +73,8 @@ def transfer_learning_rate(
 
     Args:
         rate: learning rate of plain SGD, tuned on ``architecture_from``; of loops, that of updates by signs.
-        architecture_from, architecture_to: the two nets, of one family, or chains of the units of such nets.
+        architecture_from, architecture_to: the two nets, of one family, or chains of the units of such nets; of any
+            family or chain under a rule that reads no units, `meanfield.transfer.StableRate`.
         rule:
             "finite_depth": by the mean-field scale of the label term at each net's own depth, at infinite width; for
             ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (docs/theory.md section 6).
@@ -140,7 +141,7 @@ def explain_transfer(
     rate = require_positive("rate", rate, why="it is a learning rate")
     rule = _known(rule)
     for net in (start, end):
-        require_carried(net)
+        require_carried(net, CarriedNet if isinstance(rule, str) else rule.nets)
     if family(start) != family(end):
         raise ValueError(
             f"the nets are of two families, {family(start)} and {family(end)}; a learning rate carries over within one"
@@ -148,7 +149,7 @@ def explain_transfer(
     if isinstance(rule, str) and (why := other_question(start, end)):
         raise ValueError(f"rule 'auto' carries no rate here: {why}")
     rules = RULES if isinstance(rule, str) else RULES | {rule.name: rule}
-    refusals = {name: why for name, candidate in rules.items() if (why := candidate.refusal(start, end))}
+    refusals = {name: why for name, candidate in rules.items() if (why := _refusal(candidate, start, end))}
     wanted = _wanted(rule, start, end, refusals)
     if isinstance(rule, str):
         logs = _held(rate, wanted, start, end, refusals)
@@ -169,6 +170,12 @@ def explain_transfer(
         premises=premises(start, end) if assumed is None else assumed,
         warnings=_warnings(rules[rule_used], start, end, logs[rule_used], "typical" in wanted),
     )
+
+
+def _refusal(rule: Rule, start: CarriedNet, end: CarriedNet) -> str:
+    if not (isinstance(start, rule.nets) and isinstance(end, rule.nets)):
+        return f"it serves nets of layers, Transformers and tied loops; this is a {family(start)}"
+    return rule.refusal(start, end)
 
 
 def _warnings(rule: Rule, start: CarriedNet, end: CarriedNet, log_change: float, drawn: bool) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from math import exp, isnan, log
 from typing import Any
 
+import numpy as np
+
 from meanfield.common.validation import OutsideFloats, takes
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import TiedLoop
@@ -78,17 +80,21 @@ def is_plain_pre_norm(start: CarriedNet, end: CarriedNet) -> bool:
     """Whether the pair differs in depth and its units read a normalised stream, with branches that depth leaves alone.
 
     It is read off the units: a normalisation first in every branch and none behind the joins, no trained gains, and
-    the same multipliers and variances at both depths.
+    the same multipliers and, over the fan-in rule, variances at both ends.
     """
     if not (isinstance(start, TokenStream) and isinstance(end, TokenStream)) or start.depth == end.depth:
         return False
-    level = start.replace(depth=end.depth)
-    branches = [[(unit.multiplier, *_variances(unit)) for unit in net.block] for net in (start, level)]
-    return branches[0] == branches[1] and all(_reads_normalised(unit) for net in (start, end) for unit in net.block)
+    if not all(_reads_normalised(unit) for unit in (*start.block, *end.block)):
+        return False
+    return all(_alike(_factors(first), _factors(second)) for first, second in zip(start.block, end.block, strict=True))
 
 
-def _variances(unit: Unit) -> tuple[float, ...]:
-    return tuple(weight.variance for part in unit.maps for weight in part.weights)
+def _factors(unit: Unit) -> tuple[float, ...]:
+    return (unit.multiplier, *(weight.variance * weight.fan_in for part in unit.maps for weight in part.weights))
+
+
+def _alike(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+    return len(first) == len(second) and bool(np.allclose(first, second, rtol=ROUNDING, atol=0))
 
 
 def _reads_normalised(unit: Unit) -> bool:
@@ -226,12 +232,16 @@ def starts_with_block(net: CarriedNet) -> bool:
 def rises_with_depth(start: CarriedNet, end: CarriedNet) -> bool:
     """Whether eta* of this family rises without end.
 
-    Of nets of layers and of loops it is a positive power of the depth. Of Transformers eta* rises where a^2 L falls, a
-    the factor on the branches: sums of L moves of size a, each of which carries labels as a, shrink.
+    Of nets of layers and of loops it is a positive power of the depth, where both ends have one scaling: chains whose
+    multiplier is the same at both depths have not, as their family's is an alpha that changes. Of Transformers eta*
+    rises where a^2 L falls, a the factor on the branches: sums of L moves of size a, each of which carries labels as a,
+    shrink.
     """
-    if not isinstance(start, TokenStream):
-        return learning_rate_exponent(start) > 0
-    nets = [start.replace(depth=depth) for depth in sorted((start.depth, end.depth))]
+    if not isinstance(start, TokenStream) or not isinstance(end, TokenStream):
+        assert not isinstance(start, TokenStream)  # both are of one family
+        scalings = [getattr(net, "scaling", getattr(net, "alpha", None)) for net in (start, end)]
+        return scalings[0] == scalings[1] and learning_rate_exponent(start) > 0
+    nets = sorted((start, end), key=lambda net: net.depth)
     shallow, deep = (max(unit.multiplier**2 for unit in net.block) * net.depth for net in nets)
     return deep < (1 - ROUNDING) * shallow
 

@@ -18,6 +18,7 @@ from meanfield.common.validation import OutsideFloats, require_choice, require_p
 from meanfield.execution.run import simulate
 from meanfield.nets.layered import MLP, Sequential
 from meanfield.nets.loop import TiedLoop
+from meanfield.nets.net import Net
 from meanfield.nets.residual import Residual
 from meanfield.nets.transformer import TokenStream
 from meanfield.quantities.registry import log_mean
@@ -58,10 +59,12 @@ class Rule(ABC):
     Attributes:
         name, title: how it is called, and what it takes for eta*, in a few words.
         assumptions: what a carried rate assumes; None stands for one step at initialisation, and all that it premises.
+        nets: the kinds of net that it serves.
     """
 
     name: str
     title: str
+    nets: Any = CarriedNet
     assumptions: tuple[str, ...] | None = None
 
     @abstractmethod
@@ -236,13 +239,14 @@ TYPICAL = Typical()
 RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), DepthPower(), WholeUpdate(), Exact(), TYPICAL)}
 
 
-def require_carried(net: Any) -> None:
-    """Raise TypeError unless this is a net of layers, a Transformer or a loop of the library."""
-    if not isinstance(net, Sequential | TiedLoop | TokenStream):
+def require_carried(net: Any, kinds: Any = CarriedNet) -> None:
+    """Raise TypeError unless this is of these kinds: a net of layers, a Transformer or a loop of the library."""
+    if not isinstance(net, kinds):
         raise TypeError(
             f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied "
             "loops, such as meanfield.MLP(depth=12, width=256); draw both ends of other nets, simulate(net, draws=..., "
-            "seed=...), and carry by the ratio of their learning_rate_scale"
+            "seed=...), and carry by the ratio of their learning_rate_scale, or give "
+            "rule=meanfield.transfer.StableRate((inputs, labels)), which serves any net that trains"
         )
 
 
@@ -408,6 +412,7 @@ class StableRate(Rule):
     name = "stable_rate"
     title = "2 / lambda_max on the data"
     assumptions = ("tuned rates keep their ratio to 2 / lambda_max at initialisation on the given data", SAME_TRAINING)
+    nets = Net
 
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         return ""

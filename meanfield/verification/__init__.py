@@ -27,6 +27,7 @@ from meanfield.verification.judges import (
     only_above,
     slope_contest,
 )
+from meanfield.verification.laws import APART, drawn_series, law_findings
 from meanfield.verification.many_channels import (
     LABEL_SCALE,
     Rung,
@@ -79,11 +80,11 @@ from meanfield.verification.series import (
     ladder_values,
     largest_share,
     limit_law,
-    local_slopes,
     mean_over_draws,
     scale_law,
     shown_laws,
     span,
+    spline_slopes,
 )
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
@@ -102,6 +103,7 @@ from meanfield.verification.verdicts import (
 )
 
 __all__ = [
+    "APART",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
     "DOUBT",
@@ -152,6 +154,7 @@ __all__ = [
     "computed",
     "contest",
     "deeper_half",
+    "drawn_series",
     "draws_needed",
     "draws_to_converge",
     "effective_draws",
@@ -174,8 +177,8 @@ __all__ = [
     "ladder_slope",
     "ladder_values",
     "largest_share",
+    "law_findings",
     "limit_law",
-    "local_slopes",
     "lower",
     "mean_over_draws",
     "measured_slopes",
@@ -194,5 +197,6 @@ __all__ = [
     "shown_laws",
     "slope_contest",
     "span",
+    "spline_slopes",
     "tuned_rates",
 ]

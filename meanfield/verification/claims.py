@@ -77,6 +77,7 @@ class Claim:
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
         premise: what the source assumes and the networks do not have, where the claim fails.
+        brief: the statement in a line of a list, where that needs fewer words.
         identity: whether the claim holds by construction, so that its checks test this library and not the networks.
 
     Raises:
@@ -93,6 +94,7 @@ class Claim:
     hypotheses: str
     replaced_by: str = ""
     premise: str = ""
+    brief: str = ""
     identity: bool = False
 
     def __post_init__(self) -> None:

@@ -29,7 +29,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.estimates import NUMBERS_FAIL, PowerLaw
+from meanfield.common.estimates import NUMBERS_FAIL
+from meanfield.common.power_laws import PowerLaw
 from meanfield.common.validation import Array
 from meanfield.verification.power import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
 from meanfield.verification.series import effective_draws, exponents_of, largest_share, shown_laws
@@ -219,6 +220,7 @@ class Sentences:
     rival: str
     measured: str
     source: str = ""
+    brief: str = ""
 
 
 class Judge(Generic[P]):
@@ -228,6 +230,7 @@ class Judge(Generic[P]):
         self.judges, self.decide = judges, decide
         source = f" ({', '.join(filter(None, (judges.paper, said.source)))})" if said.source else ""
         self.claim, self.rival, self.measured = said.claim + source, said.rival, said.measured
+        self.brief = said.brief
         update_wrapper(self, decide)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Finding:
@@ -238,7 +241,8 @@ class Judge(Generic[P]):
         except NUMBERS_FAIL as error:
             ruling = Ruling(Verdict.INCONCLUSIVE, f"no verdict: {error}", power="none: no verdict")
         words = defaultdict(Unsaid, given | ruling.words)
-        claim, rival, measured = (sentence.format_map(words) for sentence in (self.claim, self.rival, self.measured))
+        sentences = (self.claim, self.rival, self.measured, self.brief)
+        claim, rival, measured, brief = (sentence.format_map(words) for sentence in sentences)
         return Finding(
             claim,
             rival,
@@ -250,6 +254,7 @@ class Judge(Generic[P]):
             measured,
             ruling.verdict_of_rival,
             ruling.needed,
+            brief,
         )
 
 
@@ -277,10 +282,20 @@ class Judges:
         self._declared: list[tuple[Callable[..., Finding], Mapping[str, Any]]] = []
 
     def decide(
-        self, *, claim: str, rival: str, measured: str, source: str = "", cases: Sequence[Mapping[str, Any]] = ({},)
+        self,
+        *,
+        claim: str,
+        rival: str,
+        measured: str,
+        source: str = "",
+        brief: str = "",
+        cases: Sequence[Mapping[str, Any]] = ({},),
     ) -> Callable[[Callable[P, Contest | Ruling]], Judge[P]]:
-        """The judge that the decorated function is, with its sentences; a finding for each case of arguments."""
-        said = Sentences(claim, rival, measured, source)
+        """The judge that the decorated function is, with its sentences; a finding for each case of arguments.
+
+        ``brief`` is the claim in a line, where that needs fewer words.
+        """
+        said = Sentences(claim, rival, measured, source, brief)
 
         def declare(function: Callable[P, Contest | Ruling]) -> Judge[P]:
             declared = Judge(self, function, said)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.common.estimates import fit_power_law
+from meanfield.common.power_laws import fit_power_law
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.residual import Residual
 from meanfield.theory.laws import NoPower, branch_powers, scaling_with

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from meanfield.common.estimates import PowerLaw, fit_power_law, log_slope
+from meanfield.common.power_laws import LocalSlopes, PowerLaw, fit_power_law, local_slopes, log_slope
 from meanfield.common.validation import Array, takes
 from meanfield.verification.verdicts import CONVERGED_SHARE, Deviation
 
@@ -84,6 +84,10 @@ class Series:
         """The power law in the sizes ALONG, by the errors of independent draws."""
         return fit_power_law(self.value[along].values, self.value.values, self.error.values)
 
+    def local_slopes(self, along: str) -> LocalSlopes:
+        """Slopes from each of the sizes ALONG to the next, and their drift."""
+        return local_slopes(self.value[along].values, self.value.values, self.error.values)
+
     def slope_of(self, along: str, logs: Array) -> float:
         """Slope of a theory's logarithms in those of the sizes, its points weighted as these are."""
         weights = self.value.values / self.error.values
@@ -100,13 +104,17 @@ def effective_draws(measured: xr.Dataset, *names: str) -> float:
 
     Of means that there are (others are NaN), and of equal draws all. NaN where a spread is not known.
     """
-    draws = float(measured.attrs["draws"])
     each = [Series.of(measured, name) for name in names]
-    spreads = [
+    errors = [
         series.relative_error.where(series.value.notnull() & (series.error != 0), 0.0).max(skipna=False)
         for series in each
     ]
-    return draws / (1 + draws * float(np.max(spreads)) ** 2)
+    return kish(float(measured.attrs["draws"]), float(np.max(errors)))
+
+
+def kish(draws: float, relative_error: float) -> float:
+    """The same of one mean over draws, from its relative standard error."""
+    return draws / (1 + draws * relative_error**2)
 
 
 def drawn_law(measured: xr.Dataset, along: str, name: str) -> PowerLaw:
@@ -140,8 +148,11 @@ def theory_slope(measured: xr.Dataset, along: str, name: str, logs: Array) -> fl
 
 
 @takes(list | np.ndarray | xr.DataArray)
-def local_slopes(sizes: ArrayLike, values: ArrayLike) -> Array:
-    """d ln y / d ln x along the last axis, of the cubic spline through the logarithms at all sizes."""
+def spline_slopes(sizes: ArrayLike, values: ArrayLike) -> Array:
+    """d ln y / d ln x along the last axis at every size, of the cubic spline through the logarithms of a theory.
+
+    Between drawn means, which a spline would follow through their errors, slopes are `Series.local_slopes`.
+    """
     logs = np.log(np.asarray(values, dtype=float))
     return np.asarray(CubicSpline(np.log(np.asarray(sizes, dtype=float)), logs, axis=-1)(np.log(sizes), 1))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import PowerLaw
+from meanfield.common.power_laws import PowerLaw
 from meanfield.common.validation import Array
 from meanfield.verification.judges import Contest, Ruling, slope_contest
 from meanfield.verification.series import shown_laws, span

@@ -125,7 +125,8 @@ class Finding:
     refuted. ``power_of_rival``, ``evidence_of_rival``: the same, and the numbers, with claim and rival exchanged
     (`claims.of_rival`); no evidence of its own where the same words serve both. ``measured``: what, in words.
     ``verdict_of_rival``: with claim and rival exchanged, of drawn numbers; None where it is the opposite. ``needed``:
-    draws with which such runs decide, as the evidence announces them; None where it announces none.
+    draws with which such runs decide, as the evidence announces them; None where it announces none. ``brief``: the
+    claim in a line, where it is longer.
     """
 
     claim: str
@@ -138,6 +139,7 @@ class Finding:
     measured: str = ""
     verdict_of_rival: Verdict | None = None
     needed: float | None = None
+    brief: str = ""
 
 
 class Unsaid:

@@ -236,6 +236,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.3, proposition 3.3 with its remark",
         statement="where the limit of large batches leaves an update, the batch size moves eta* by 1 + O(1/B) (judged: "
         "the label term of labels with a mean, or of a teacher)",
+        brief="the batch size moves eta* by 1 + O(1/B) where labels have a mean, or a teacher",
         printed='"The interpretation as a multiplicative factor 1 + O(1/B) assumes that the B -> infinity '
         'contribution to the one-step AM-muP budget at initialization is non-vanishing" (appendix B, remark after '
         "lemma 4)",
@@ -249,6 +250,7 @@ CLAIMS = (
         statement="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too (judged: the label term, which the "
         "derivation takes for the whole; the remark concedes that sqrt(B) is possible where the mean gradient "
         "vanishes)",
+        brief="the batch size moves eta* by 1 + O(1/B) for labels of mean 0 too",
         printed='"eta*(L; {C_l, Lambda_l, K_l}, B) = kappa L^(-3/2) (1 + O(max_l 1/C_l + max_l bdry(Lambda_l, K_l) + '
         '1/B))" (section 3.3, proposition 3.3)',
         hypotheses="labels of mean 0, which are independent of the network",

@@ -9,7 +9,7 @@ from meanfield.common import Array
 from meanfield.verification import Finding
 from sims.batch_size import claims
 from sims.common.report import Report, answer
-from sims.common.tables import MISSING, Column, Table, against, fitted, label, measured, number, signed
+from sims.common.tables import MISSING, Column, Grid, Table, against, fitted, label, measured, number, signed
 
 WORDS = {
     "rho": "correlation of the inputs of two samples.",
@@ -120,7 +120,7 @@ OUTPUTS = Table(
 )
 
 
-def _outputs(dataset: xr.Dataset) -> str:
+def _outputs(dataset: xr.Dataset) -> Grid:
     """Of nets whose leading order is known at the largest batch: fully-connected ones."""
     leading = (dataset["output_term_mean_field"] / dataset["label_term_mean_field"]).isel(batch=-1)
     return OUTPUTS(dataset.assign(leading=leading).isel(case=np.flatnonzero(np.isfinite(leading.values))))

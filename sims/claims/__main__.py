@@ -1,7 +1,7 @@
 """The referee's report: every published claim with its verdict, the numbers behind it, and what replaces it.
 
 Runs the simulations that the claims rest on (a finished one is read, an interrupted one continued), judges each claim
-on their datasets, and writes the verdicts as a table, Markdown, JSON and one HTML page that holds the figures. The exit
+on their datasets, and writes the verdicts as Markdown, JSON and one HTML page that leads to those of the runs. The exit
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
 it counts how many seeds give each verdict, and says which claims none decides; `--times 8` repeats them with eight
 times the draws. With `--page docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page. Records name
@@ -61,19 +61,20 @@ def run(options: argparse.Namespace) -> int:
         return 0
     evidence_by_run = evidence(claims, shared, folder)
     results = [judged(claim, evidence_by_run) for claim in claims]
-    print(report.text(results, evidence_by_run))
+    print(report.document(results, evidence_by_run).text())
     written = report.write(
         results,
         evidence_by_run,
         folder,
         title=f"preset {options.preset}, seed {options.seed}{_times(options, ', draws times ')}",
     )
-    print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
+    changed: list[str] = []
     if options.record:
-        print(f"recorded {record.keep(results, evidence_by_run, options.preset, options.seed)}")
-        return 0
-    changed = record.differences(results, options.preset)
-    print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))
+        print(f"\nrecorded {record.keep(results, evidence_by_run, options.preset, options.seed)}")
+    else:
+        changed = record.differences(results, options.preset)
+        print("\n".join(["", *changed] if changed else ["", "Every verdict is the recorded one."]))
+    print("\n" + "\n".join(f"{name:9}{path}" for name, path in written.items()))
     return DIFFERENT if changed else 0
 
 

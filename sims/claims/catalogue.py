@@ -26,6 +26,7 @@ OF_SEVERAL_STUDIES = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 1, eq. 14",
         statement="overlaps are invariant: E[T_h given layer l] = T_l for every pair of parameters of layers up to l",
+        brief="overlaps are invariant from layer to layer, for every pair of parameters below",
         printed='"For any parameter directions mu_1, mu_2 that belong to layers at most l, E[T_h(mu_1, mu_2) | '
         'z^(l)] = T_l(mu_1, mu_2)" (lemma 1, eq. 14)',
         hypotheses="ReLU, stride 1, circular padding, independent fan-in weights of mean 0, parameters of layers <= l. "
@@ -63,6 +64,7 @@ OF_SEVERAL_STUDIES = (
         source="Zhang et al. 2026, section 3.3, appendix B.3; Zhang et al. 2025, theorem 1",
         statement="at leading order in depth eta* = kappa L^(-3/2) (1 + o(1)), with one exponent for any kernel and "
         "grid (judged: the label term, which decides where outputs are few)",
+        brief="eta* = kappa L^(-3/2) at leading order in depth, for any kernel and grid",
         printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
         "3.3)",
         hypotheses="stride 1, fan-in initialization, pointwise activation, homogeneous layers, many channels",
@@ -77,6 +79,7 @@ OF_SEVERAL_STUDIES = (
         source="Zhang et al. 2026, footnote 1 and section 5: used as a transfer rule",
         statement="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30 (judged: one-step eta*, whose slope is "
         "granted 0.03)",
+        brief="eta* ~ L^(-3/2) carries the scale over depths of 3 .. 30",
         printed='"calibrate the learning rate at a reference effective depth L_0 and rescale it to a new effective '
         'depth by eta(L) = eta(L_0) (L / L_0)^(-3/2)" (section 5)',
         hypotheses="those of A5a, with depth taken for large; 3 .. 30 is assumed for the experiments, whose depths are "
@@ -130,6 +133,7 @@ OF_SEVERAL_STUDIES = (
         statement="normalisation placement has minimal effect on the exponent of eta* over depths that are trained: "
         "slopes differ by less than a tenth (judged: tuned rates of our own nets over 2 .. 16 units, and drawn eta* at "
         "initialisation over 4 .. 32)",
+        brief="normalisation placement hardly moves the exponent of eta* at trained depths",
         printed='"In ViTs, Pre-LN and Post-LN yield similar exponents (-1.131 vs -1.178, 4.0% difference), '
         'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
         hypotheses="the paper tunes ViTs, whose slopes are -1.131 and -1.178; a tenth is our reading of 'minimal'",
@@ -144,6 +148,7 @@ OF_SEVERAL_STUDIES = (
         source="Zheng et al. 2026, condition B.2",
         statement="k = 3 obeys the rule of k = 2: weights, updates and their products after one step, and, as at k = "
         "2, all orders of a block's update are of order one after ten steps of SGD, AdamW and Muon",
+        brief="k = 3 obeys the rule of k = 2, in norms and in all orders of a block's update",
         printed='"extending residual blocks from two layers to a general fixed depth k >= 2 does not change the '
         'algorithmic realization of the muP principle" (appendix B.2.2)',
         hypotheses=f"linear nets; products of all nine optimizers, {spectral_condition.RUN}; orders "
@@ -160,6 +165,7 @@ OF_SEVERAL_STUDIES = (
         statement="block depth decides the rule for depth: 1/sqrt(L) serves k = 1; at k = 2 second-order terms of Muon "
         "keep their size over ten steps under 1/L and not under 1/sqrt(L) (at the first step they fall under either: "
         "S9)",
+        brief="block depth decides the rule for depth: 1/sqrt(L) serves k = 1, 1/L k = 2",
         printed='"k = 1 gives the Depth-muP-style scaling, whereas k >= 2 introduces high-order update terms and '
         'requires the stricter CompleteP-style scaling" (takeaway 1)',
         hypotheses=f"k = 1: all nine optimizers, ten steps (SSO: five), {coordinate_check.SIZES} (Lion and SOAP: 4 .. "
@@ -178,6 +184,7 @@ OF_SEVERAL_STUDIES = (
         source="Zheng et al. 2026, takeaway 2",
         statement="for every optimizer but SGD the learning rates and weight decays of width alone, with the "
         "multiplier 1/L, keep nets flat in depth",
+        brief="for all but SGD the rates of width alone, with 1/L, keep nets flat in depth",
         printed='"For the modern optimizers considered in this paper, except SGD, ... taking the corresponding '
         'width-scaling muP implementation and adding the hidden residual multiplier" (section 4.3)',
         hypotheses="epsilons are as tables 4 and 6 have them: hidden ones scale with the depth, too (S5f). Linear "

@@ -1,6 +1,4 @@
-"""Tables and sections as data, rendered as text, Markdown and HTML; what is said of a claim, and claims counted by
-kind.
-"""
+"""Sections as data, rendered as Markdown and HTML; what is said of a claim, and claims counted by kind."""
 
 from __future__ import annotations
 
@@ -11,36 +9,8 @@ from html import escape
 
 from meanfield.verification import Claim, Finding, Kind, Verdict, power_in_words
 from sims.claims.runs import Result
-from sims.common.report import folded
-from sims.common.tables import table
-
-# Blue, vermilion, grey: told apart by readers with any colour vision; the word stands beside.
-COLORS = {Verdict.CONFIRMED: "#0072b2", Verdict.REFUTED: "#d55e00", Verdict.INCONCLUSIVE: "#767676"}
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of words under a header; a cell that is a `Verdict` stands out."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def text(self, title: str) -> str:
-        return table(self.header, self.rows, title)
-
-    def markdown(self) -> str:
-        body = [[_markdown(cell) for cell in row] for row in self.rows]
-        lines = [self.header, ["---"] * len(self.header), *body]
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-    def html(self, linked: bool = False) -> str:
-        """The table; ``linked``: the first cell of a row names a section of the same page."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.header)
-        rows = [[_html(cell) for cell in row] for row in self.rows]
-        if linked:
-            rows = [[f'<a href="#{name}">{name}</a>', *cells] for name, *cells in rows]
-        lines = ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
-        return "\n".join(["<table>", *(f"<tr>{line}</tr>" for line in (head, *lines)), "</table>"])
+from sims.common.markup import Glossary
+from sims.common.tables import Grid, markdown_of, table
 
 
 @dataclass(frozen=True)
@@ -57,8 +27,7 @@ class Section:
     """A name and its verdict, what this is on, and what it rests on.
 
     Attributes:
-        runs: by the name of a run what is known of it, perhaps nothing; plain text leaves runs out, for their names
-            are long.
+        runs: by the name of a run what is known of it, perhaps nothing.
     """
 
     name: str
@@ -67,34 +36,31 @@ class Section:
     items: Sequence[Item]
     runs: Mapping[str, str]
 
-    def text(self) -> str:
-        lines = [folded(self.words, f"{self.name:6}{self.verdict:14}", 20)]
-        for item in self.items:
-            words = "; ".join([item.words, *_named(item.more)])
-            lines.append(folded(words, f"{'':6}{item.name:13} ", 20))
-        return "\n".join(lines)
-
     def markdown(self) -> str:
         runs = ", ".join(" ".join([f"`{name}`", *([known] if known else [])]) for name, known in self.runs.items())
-        lines = [f"### {self.name}", "", f"{_markdown(self.verdict)}, {_markdown(self.words)}.", ""]
+        lines = [f"### {self.name}", "", f"{markdown_of(self.verdict)}, {markdown_of(self.words)}.", ""]
         for item in self.items:
             words = ". ".join([item.words, *map(_capital, _named(item.more))])
-            lines.append(f"- {_markdown(item.name, _capital(item.name))}: {_markdown(words)}.")
+            lines.append(f"- {markdown_of(item.name, _capital(item.name))}: {markdown_of(words)}.")
         return "\n".join([*lines, f"- Runs: {runs}."])
 
-    def html(self) -> str:
+    def html(self, glossary: Glossary) -> str:
+        """With links to the pages of the runs, which stand beside."""
         entries = []
         for item in self.items:
-            words = "<br>".join(map(escape, [item.words, *_named(item.more)]))
-            entries.append(f"<dt>{_html(item.name, _capital(item.name))}</dt><dd>{words}</dd>")
+            words = "<br>".join(map(glossary.cell, [item.words, *_named(item.more)]))
+            entries.append(f"<dt>{glossary.verdict(item.name, _capital(item.name))}</dt><dd>{words}</dd>")
         runs = ", ".join(
-            f'<a href="#{name}"><code>{name}</code></a> {escape(known)}'.strip() for name, known in self.runs.items()
+            f'<a href="{name}.html"><code>{name}</code></a> {escape(known)}'.strip()
+            for name, known in self.runs.items()
         )
-        return (
-            f'<article id="{self.name}"><h2>{self.name} {_html(self.verdict)}</h2><p>{escape(self.words)}</p>\n'
-            + "\n".join(["<dl>", *entries, "</dl>"])
-            + f"<p>Runs: {runs}</p></article>"
-        )
+        lines = [
+            f'<article id="{self.name}"><h3>{self.name} {glossary.verdict(self.verdict)}</h3>',
+            f"<p>{glossary.cell(self.words)}</p>",
+            *["<dl>", *entries, "</dl>"],
+            f"<p>Runs: {runs}</p></article>",
+        ]
+        return "\n".join(lines)
 
 
 def _named(more: Mapping[str, str]) -> Iterable[str]:
@@ -103,20 +69,6 @@ def _named(more: Mapping[str, str]) -> Iterable[str]:
 
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-def _markdown(cell: str, shown: str = "") -> str:
-    """A verdict in bold; other words without what Markdown would take for columns or emphasis."""
-    escaped = (shown or cell).replace("|", "\\|").replace("*", "\\*")
-    return f"**{escaped}**" if isinstance(cell, Verdict) else escaped
-
-
-def _html(cell: str, shown: str = "") -> str:
-    """A verdict in its colour."""
-    escaped = escape(shown or cell)
-    if not isinstance(cell, Verdict):
-        return escaped
-    return f'<span class="verdict" style="color:{COLORS[cell]}">{escaped}</span>'
 
 
 HEADER = ("claim", "kind", "statement", "source", "verdict", "what holds instead")
@@ -153,7 +105,7 @@ class Judgement:
         return {"instead": self.claim.replaced_by, "premise that fails": self.claim.premise}
 
 
-def table_of(judgements: Sequence[Judgement]) -> Table:
+def table_of(judgements: Sequence[Judgement]) -> Grid:
     """A row for every claim: what an author or a user of the law looks up."""
     rows = []
     for judgement in judgements:
@@ -161,7 +113,7 @@ def table_of(judgements: Sequence[Judgement]) -> Table:
         kind = f"{claim.kind}, an identity" if claim.identity else str(claim.kind)
         words = (claim.id, kind, claim.statement, claim.source, judgement.verdict, judgement.instead.get("instead", ""))
         rows.append(words)
-    return Table(HEADER, rows)
+    return table(HEADER, rows)
 
 
 def section_of(judgement: Judgement) -> Section:
@@ -201,10 +153,11 @@ def in_words(verdicts: Iterable[str]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
 
 
-def by_kind(verdicts: Sequence[tuple[Claim, str]]) -> Table:
+def by_kind(verdicts: Sequence[tuple[Claim, str]]) -> Grid:
     """The verdicts of claims counted for every kind that occurs, and together."""
     counts = Counter((claim.kind, verdict) for claim, verdict in verdicts)
     occurring = [kind for kind in Kind if any(kind is counted for counted, _ in counts)]
     rows = [(str(kind), *(str(counts[kind, verdict]) for verdict in Verdict), kind.meaning) for kind in occurring]
     total = Counter(verdict for _, verdict in verdicts)
-    return Table(HEADER_OF_KINDS, [*rows, (TOGETHER, *(str(total[verdict]) for verdict in Verdict), "")])
+    totals = (TOGETHER, *(str(total[verdict]) for verdict in Verdict), "")
+    return table(HEADER_OF_KINDS, [*rows, totals])

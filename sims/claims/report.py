@@ -1,7 +1,6 @@
 """The referee's report as text, Markdown, JSON and one HTML page."""
 
 import json
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -9,34 +8,48 @@ from typing import Any
 
 from meanfield.common import write_text_whole
 from meanfield.verification import Claim
-from sims.claims.forms import Judgement, Table, by_kind, in_words, section_of, table_of
+from sims.claims.forms import Judgement, by_kind, in_words, section_of, table_of
 from sims.claims.runs import Evidence, Result
-from sims.common.report import folded, report
+from sims.common.markup import Glossary, table_html
+from sims.common.page import framed, verdict_choice
+from sims.common.report import Document, folded, used_words
+from sims.common.tables import table
 
 QUESTION = "Which of the papers' claims hold?"
 
 
-def text(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> str:
-    """How many there are of each verdict, by kind of claim too, every claim with its findings, then the processor time
-    of every run."""
+def document(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> Document:
+    """How many there are of each verdict, by kind of claim too; a line for every claim; the processor time of runs."""
     kinds = by_kind(_verdicts(results))
-    counts = Table(kinds.header[:-1], [row[:-1] for row in kinds.rows])  # the words say what each kind means
-    words = {str(result.claim.kind): result.claim.kind.meaning for result in results}
-    sections = [section_of(Judgement.of(result)).text() for result in results]
-    parts = [counts.text("Verdicts by kind of claim"), *sections, _times(evidence)]
-    return report(QUESTION, f"{_counts(results)}.", parts, words=words)
+    counts = [row[:-1] for row in kinds.rows]  # the words say what each kind means
+    return Document(
+        question=QUESTION,
+        answer=f"{_counts(results)}.",
+        parts=[
+            table(kinds.header[:-1], counts, "Verdicts by kind of claim"),
+            "\n".join(["Verdicts", *map(_line, results)]),
+            _times(evidence),
+        ],
+        words={str(result.claim.kind): result.claim.kind.meaning for result in results},
+    )
+
+
+def _line(result: Result) -> str:
+    """A claim, its verdict, and what it says in a line."""
+    claim = result.claim
+    return f"{claim.id:5} {result.verdict:12}  {claim.brief or claim.statement}"
 
 
 def write(results: Sequence[Result], evidence: Mapping[str, Evidence], folder: Path, title: str) -> dict[str, Path]:
     """Write all forms of the report, each file whole; their paths by name."""
     forms = {
-        "json": json.dumps([record(result) for result in results], indent=2) + "\n",
-        "md": markdown(results, title),
-        "html": page(results, evidence, title),
+        "data": ("json", json.dumps([record(result) for result in results], indent=2) + "\n"),
+        "table": ("md", markdown(results, title)),
+        "page": ("html", page(results, evidence, title)),
     }
-    written = {suffix: folder / f"verdicts.{suffix}" for suffix in forms}
-    for suffix, path in written.items():
-        write_text_whole(path, forms[suffix])
+    written = {name: folder / f"verdicts.{suffix}" for name, (suffix, _) in forms.items()}
+    for name, path in written.items():
+        write_text_whole(path, forms[name][1])
     return written
 
 
@@ -87,42 +100,23 @@ def _verdicts(results: Sequence[Result]) -> list[tuple[Claim, str]]:
     return [(result.claim, result.verdict) for result in results]
 
 
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-td, th { padding: .3rem .6rem; text-align: left; vertical-align: top; }
-tr + tr { border-top: 1px solid #8884; } .verdict { font-weight: 600; white-space: nowrap; }
-article { border-top: 2px solid #8884; margin-top: 2rem; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 0; }
-figure { margin: 1.5rem 0; } img { max-width: 100%; background: white; } code { font-size: .9em; }
-"""
-
-
 def page(results: Sequence[Result], evidence: Mapping[str, Evidence], title: str) -> str:
-    """Table of verdicts with links, one section per claim, then the figure and command of every simulation."""
+    """Table of verdicts with links to a section for every claim, and from there to the page of every run."""
     judgements = [Judgement.of(result) for result in results]
-    sections = "\n".join(section_of(judgement).html() for judgement in judgements)
-    figures = "\n".join(map(_figure, evidence.values()))
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>meanfield: verdicts</title><style>{STYLE}</style></head><body>
-<h1>What the papers claim, and what the networks do</h1>
-<p>{escape(title)}. A claim is CONFIRMED if it lies inside its error band and the band excludes the stated rival,
-REFUTED if it lies outside, INCONCLUSIVE if the run cannot tell. Every claim links to the run that decides it.</p>
-{by_kind([(result.claim, result.verdict) for result in results]).html()}
-{table_of(judgements).html(linked=True)}
-{sections}
-<h2>Runs</h2>
-{figures}
-</body></html>
-"""
-
-
-def _figure(evidence: Evidence) -> str:
-    image = b64encode(evidence.figure.read_bytes()).decode()
-    return (
-        f'<figure id="{evidence.run}"><h3>{evidence.run}</h3>'
-        f'<img alt="figure of {evidence.run}" src="data:image/png;base64,{image}">'
-        f"<figcaption><code>{escape(evidence.command)}</code>, "
-        f"dataset {escape(evidence.path.name)}</figcaption></figure>"
+    kinds = {str(result.claim.kind): result.claim.kind.meaning for result in results}
+    glossary = Glossary(used_words(json.dumps([record(result) for result in results]), kinds))
+    claims = {result.claim.id: f"#{result.claim.id}" for result in results}
+    runs = table(["run", "command"], [[run.run, run.command] for run in evidence.values()])
+    choice = verdict_choice([result.verdict for result in results])
+    sections = {
+        "Verdicts": f"{choice}\n{table_html(table_of(judgements), glossary, linked=claims)}",
+        "By kind": table_html(by_kind(_verdicts(results)), glossary),
+        "Evidence": "\n".join(section_of(judgement).html(glossary) for judgement in judgements),
+        "Runs": table_html(runs, glossary, linked={run.run: run.page.name for run in evidence.values()}),
+        "Words": glossary.html(),
+    }
+    opening = (
+        f'<p class="answer">{_counts(results)}.</p>\n<p>Runs of {escape(title)}. Every claim leads to what '
+        "decides it, and from there to the pages of its runs, which have their figures.</p>"
     )
+    return framed(QUESTION, opening, sections)

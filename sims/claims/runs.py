@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One finished run: its name, the command that makes it, its dataset, figure and printed report.
+    """One finished run: its name, the command that makes it, its dataset, page and printed report.
 
     ``seconds`` are of one processor, as this process counts its own work and that of processes that it has ended.
     """
@@ -74,8 +74,8 @@ class Evidence:
         return {"draws": None if draws is None else int(draws), "code": code, "run": attrs["run"]}
 
     @property
-    def figure(self) -> Path:
-        return self.path.with_suffix(".png")
+    def page(self) -> Path:
+        return self.path.with_suffix(".html")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from meanfield.verification import Claim, Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Result, RunOptions, evidence, judged
-from sims.common.report import report
-from sims.common.tables import table
+from sims.common.report import Document
+from sims.common.tables import Grid, table
 
 QUESTION = "Which verdicts are the luck of a seed?"
 
@@ -53,8 +53,11 @@ def text(counts: Mapping[str, Counts]) -> str:
         [name, CLAIMS[name].kind, *(str(count.claim[verdict]) for verdict in Verdict)] for name, count in counts.items()
     ]
     answer = f"Those of {', '.join(split)} differ between seeds." if split else "None: all seeds agree."
-    parts = [f"{left}: with --times N they have N times the draws."] if (left := not_replicated(counts)) else []
-    return report(QUESTION, answer, [*parts, table([["claim", "kind"], *Verdict], lines, "Seeds by verdict")])
+    parts: list[str | Grid] = (
+        [f"{left}: with --times N they have N times the draws."] if (left := not_replicated(counts)) else []
+    )
+    parts.append(table([["claim", "kind"], *Verdict], lines, "Seeds by verdict"))
+    return Document(question=QUESTION, answer=answer, parts=parts).text()
 
 
 def not_replicated(counts: Mapping[str, Counts]) -> str:

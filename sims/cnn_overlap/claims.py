@@ -499,6 +499,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l is proportional to the sum of minima, l(l+1)(2l+1)/6, with one prefactor for all l",
+        brief="B_l is proportional to the sum of minima, with one prefactor for all l",
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
         hypotheses="lemma 1 (A1) and homogeneous layers, many channels",
         checks=checks(NAME, partial(judge_sum_of_minima, name="label_term")),
@@ -512,6 +513,7 @@ CLAIMS = (
         source="Zhang et al. 2026, eq. 21, appendix B.3",
         statement="A_l grows no faster than l^2, at the depths of a run and in the limit of deep nets, under a "
         "convolutional readout and under the paper's pooled one",
+        brief="A_l grows no faster than l^2, at finite depth and in its limit, either readout",
         printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
         "B.3)",
         hypotheses="those of A4; exponents by the measure of A3a and A3b; outputs over channels kept as depth grows",
@@ -526,6 +528,7 @@ CLAIMS = (
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l grows as l^3 over the deeper half of nets of a dozen layers, under a convolutional readout and "
         "under the paper's pooled one",
+        brief="B_l grows as l^3 in the deeper half of nets of a dozen layers, either readout",
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
         hypotheses="those of A3; the paper's sum of minima has exponent 2.84 over layers 6 .. 12, and 3 in the limit",
         checks=_under_both_readouts(partial(judge_exponent, name="label_term")),
@@ -540,6 +543,7 @@ CLAIMS = (
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l grows as l^3 in the limit of deep nets, under a convolutional readout and under the paper's "
         "pooled one (mean field)",
+        brief="B_l grows as l^3 in the limit of deep nets, either readout (mean field)",
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
         hypotheses="those of A3; the mean field agrees with draws where nets are drawn (A3c)",
         checks=_under_both_readouts(partial(judge_limit, name="label_term")),
@@ -554,6 +558,7 @@ CLAIMS = (
         source="no paper",
         statement="the mean field has the exponents that draws have: of B_l, A_l and of eta*, under a convolutional "
         "readout and under the paper's pooled one",
+        brief="the mean field has the exponents of draws: of B_l, A_l, eta*, either readout",
         printed="no sentence of a paper: what is asked is whether our own theory agrees with our own draws",
         hypotheses="ReLU nets on circular grids, white inputs; draws are carried over to infinitely many channels",
         checks=_under_both_readouts(
@@ -566,6 +571,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.3",
         statement="eta* of the whole update falls as L^(-3/2) over depths up to a dozen layers, under a convolutional "
         "readout and under the paper's pooled one",
+        brief="eta* of the whole update falls as L^(-3/2) over a dozen layers, either readout",
         printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
         "3.3)",
         hypotheses="those of A5a, with depth taken for large; as many outputs as the run has",
@@ -579,6 +585,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.3",
         statement="eta* of the whole update falls as L^(-3/2) in the limit of deep nets at fixed outputs over channels "
         "(mean field)",
+        brief="eta* of the whole update falls as L^(-3/2) in the limit of deep nets",
         printed='"the leading depth exponent is -3/2, and the listed terms only affect the prefactor" (proposition '
         "3.3)",
         hypotheses="those of A5a; outputs over channels kept as depth grows",

@@ -13,9 +13,10 @@ from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as exponents
 from sims.cnn_overlap.claims import LABEL_SCALE, SCALE
 from sims.cnn_overlap.settings import OUTPUT_SCALE, PAPERS, scales_under, setting_of, slope_under
-from sims.common.report import described_net, folded, report
+from sims.common.report import Document, Step, described_net, folded
 from sims.common.tables import (
     Column,
+    Grid,
     Table,
     against,
     fitted,
@@ -83,25 +84,28 @@ POWER_NOTE = (
 POWERLESS_NOTE = "Power: none; so few draws refute neither an exponent that is off by 1 nor a factor of 2 (--times)."
 
 
-def text(dataset: xr.Dataset) -> str:
-    """The whole report on a dataset of a ladder of depths: what fits a screen first."""
+def document(dataset: xr.Dataset) -> Document:
+    """What is said of a ladder of depths: slopes by setting, the table of the short form, come first."""
     deepest, net = dataset.isel(depth=-1), exponents.net_of(dataset)
-    tables = _layer_tables(deepest)
+    tables: list[str | Grid] = [*_layer_tables(deepest)]
     if net.depth < claims.LEAST_DEPTH:
         shallow = f"Too shallow: growth laws need {claims.LEAST_DEPTH} layers or more; this net has {net.depth}."
-        return report(QUESTION, shallow, [_heading(dataset), *tables, _notes(deepest, net)], (), WORDS)
+        parts = [*tables, _notes(deepest, net)]
+        return Document(question=QUESTION, answer=shallow, heading=_heading(dataset), parts=parts, words=WORDS)
     findings = claims.findings(dataset)
-    first = [_heading(dataset), settings_table(dataset), _next(dataset, net, findings)]
     rest = [*tables, _exponent_table(deepest), _scale_table(dataset), _notes(deepest, net), _power(dataset)]
-    return report(QUESTION, answer(dataset), [*first, *rest], findings, WORDS)
+    return Document(
+        question=QUESTION,
+        answer=answer(dataset),
+        heading=_heading(dataset),
+        findings=findings,
+        parts=[settings_table(dataset), *rest],
+        steps=steps(dataset, net, findings),
+        words=WORDS,
+    )
 
 
-def _next(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> str:
-    lines = [f"  {options:44}  {why}" for options, why in steps(dataset, net, findings)]
-    return "\n".join(["What to run next", *lines])
-
-
-def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[tuple[str, str]]:
+def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[Step]:
     """Options that say more than this run, and what each is good for."""
     more = [round(finding.needed) for finding in findings if finding.needed is not None]
     draws, gain = 4 * int(dataset.attrs["draws"]), "all errors become half as large"
@@ -116,7 +120,7 @@ def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[tu
     return [*runs, ("python -m sims.cnn_finite_channels", "how corrections go with the channels")]
 
 
-def settings_table(dataset: xr.Dataset) -> str:
+def settings_table(dataset: xr.Dataset) -> Grid:
     """Slopes of eta* in every setting, of the whole step and of each part alone, and how much of each part there is."""
     net = exponents.net_of(dataset)
     title = (
@@ -158,7 +162,7 @@ def _heading(dataset: xr.Dataset) -> str:
     return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
 
 
-def _layer_tables(deepest: xr.Dataset) -> list[str]:
+def _layer_tables(deepest: xr.Dataset) -> list[Grid]:
     """Terms by layer: drawn beside theory at the net's own channels, and what depends on labels alone in the limit."""
     known = {name: letter for name, letter in WITH_LIMIT.items() if not _follows_labels(deepest, name)}
     titles = {name: f"{letter}, by layer ({_minima(deepest)})" for name, letter in known.items()}
@@ -201,7 +205,7 @@ def _limit(at: xr.Dataset, name: str) -> list[str]:
     return [*against(known, f"{name}_limit"), predicted(at, f"{name}_law")]
 
 
-def _exponent_table(deepest: xr.Dataset) -> str:
+def _exponent_table(deepest: xr.Dataset) -> Grid:
     lines = []
     for name in (name for name in TERMS if name in deepest and not _follows_labels(deepest, name)):
         law = growth_exponent(deepest, best(deepest, name))
@@ -218,7 +222,7 @@ def _exponent(deepest: xr.Dataset, name: str) -> float:
     return exponent_of(deepest[name].values) if name in deepest else float("nan")
 
 
-def _scale_table(dataset: xr.Dataset) -> str:
+def _scale_table(dataset: xr.Dataset) -> Grid:
     def cells(at: xr.Dataset) -> list[str]:
         return [*_at_channels(at, SCALE), *_at_channels(at, LABEL_SCALE), *_limit(at, LABEL_SCALE)]
 

@@ -24,7 +24,7 @@ from meanfield.verification import (
     has_channel_factor,
 )
 from sims.cnn_overlap.claims import CLAIMS, LABEL_SCALE, NAME, SCALE, deep_exponents
-from sims.cnn_overlap.report import text
+from sims.cnn_overlap.report import document
 from sims.cnn_overlap.settings import (
     Setting,
     Source,
@@ -270,7 +270,7 @@ STUDY = Study(
     planned=planned,
     measure=measure,
     variables=VARIABLES,
-    report=text,
+    report=document,
     claims=CLAIMS,
     arrays=True,
 )

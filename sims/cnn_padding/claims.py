@@ -252,6 +252,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, remark B",
         statement="zero padding corrects eta* by the boundary fraction times a constant, whatever the depth",
+        brief="zero padding corrects eta* by the boundary fraction times a constant",
         printed='"an additive error term of order O(bdry(Lambda_h, K_h)). This produces only lower-order '
         'multiplicative corrections to eta*" (remark B)',
         hypotheses="a small boundary fraction",
@@ -275,6 +276,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, lemma 3, eq. 24",
         statement="sums over stencils miss at most k bdry sup|f| under zero padding, and nothing on a torus",
+        brief="sums over stencils miss k bdry sup|f| at most under zero padding, 0 on a torus",
         printed='"... <= k bdry(Lambda, K) |f|_inf. In particular, under circular padding the left-hand side is 0" '
         "(lemma 3, eq. 24)",
         hypotheses="none: any finite grid and set of offsets",

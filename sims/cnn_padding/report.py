@@ -13,6 +13,7 @@ from sims.common.report import Report, answer
 from sims.common.tables import (
     MISSING,
     Column,
+    Grid,
     Group,
     Table,
     against,
@@ -91,7 +92,7 @@ ENERGIES: list[Group] = [
 ]
 
 
-def _energy_table(dataset: xr.Dataset) -> str:
+def _energy_table(dataset: xr.Dataset) -> Grid:
     """At the depths' layers of the deepest nets: both paddings against their mean fields, and the ratios."""
     by_layer = dataset.drop_dims("depth").sel(layer=dataset["depth"].values)
     title = f"Energies in nets of {dataset.sizes['layer']} layers, and ratios zero / circular"
@@ -122,7 +123,7 @@ SCALE_TABLE = Table(
 )
 
 
-def _far_table(dataset: xr.Dataset) -> str:
+def _far_table(dataset: xr.Dataset) -> Grid:
     def cells(at: xr.Dataset) -> list[str]:
         doubled = 2 * float(np.log(at["far_eigenvalue"]))
         return [*(predicted(at, name) for name in (*LANDMARKS, "decay")), number(-3 / doubled), number(doubled)]
@@ -143,7 +144,7 @@ def _far_table(dataset: xr.Dataset) -> str:
     return table(header, lines, title)
 
 
-def _correction_table(dataset: xr.Dataset) -> str:
+def _correction_table(dataset: xr.Dataset) -> Grid:
     """(1 - F zero / circular) / bdry by layer on the largest line, which the paper's remark has constant."""
     at = dataset.sel(family="1D ReLU").dropna("sites", how="all", subset=["far_eigenvalue"]).isel(sites=-1)
     fraction, lines = value(at, "far_boundary_fraction"), []
@@ -155,7 +156,7 @@ def _correction_table(dataset: xr.Dataset) -> str:
     return table(["layer", "1 - ratio", "over bdry"], lines, title)
 
 
-def _papers_grid(dataset: xr.Dataset) -> str:
+def _papers_grid(dataset: xr.Dataset) -> Grid:
     depths = dataset["papers_depth"].values
     scales = [dataset["papers_scale"].sel(padding=padding).values for padding in PADDINGS]
     columns = {padding: scale / scale[0] for padding, scale in zip(PADDINGS, scales, strict=True)}

@@ -47,8 +47,11 @@ NUMBERS = {2: "two", 3: "three"}
 REFUSALS = (ValueError, TypeError, MemoryError, OverflowError, OSError, ModuleNotFoundError)
 # How options that continue on another line stand there: below the first, none of them broken.
 FOLDED: dict[str, Any] = {"subsequent_indent": " " * 19, "break_on_hyphens": False}
-# Options with a value that say where to write and who computes; no number depends on them.
-PLACES = ("--out", "--workers", "--scheduler")
+# Forms in which a report is printed.
+FORMATS = ("text", "markdown", "latex", "csv", "html")
+# Options with a value, and without, that say where and how to write and who computes; no number depends on them.
+PLACES = ("--out", "--workers", "--scheduler", "--format")
+FLAGS = ("--force", "--full")
 
 
 class Preset(dict[str, Any]):
@@ -208,7 +211,7 @@ class Command:
         """
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            status = self.main([*arguments, "--out", str(path)])
+            status = self.main([*arguments, "--full", "--out", str(path)])
         if status:
             raise SystemExit(status)
         if not path.exists():
@@ -273,16 +276,19 @@ def _that_change_numbers(given: Sequence[str]) -> list[str]:
     for word in words:
         if word in PLACES:
             next(words, None)
-        elif word != "--force" and not word.startswith(tuple(f"{place}=" for place in PLACES)):
+        elif word not in FLAGS and not word.startswith(tuple(f"{place}=" for place in PLACES)):
             kept.append(shlex.quote(word))
     return kept
 
 
-def add_output_options(parser: argparse._ActionsContainer, companion: str = "the figure goes") -> None:
+def add_output_options(parser: argparse._ActionsContainer, companion: str = "figure and page go") -> None:
     """Options of every simulation: where to write."""
     out = f"dataset to write, ending in .nc; {companion} beside it (default: results/NAME-HASH.nc)"
     parser.add_argument("--out", type=Path, help=out)
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
+    parser.add_argument("--full", action="store_true", help="print all tables, all evidence, and what every word means")
+    form = f"what to print: {', '.join(FORMATS)} (default: text); all but text are whole reports"
+    parser.add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=form)
 
 
 def add_run_options(parser: CommandParser) -> None:
@@ -302,6 +308,14 @@ def add_preset_option(parser: argparse._ActionsContainer, presets: Presets) -> N
     """The option of every simulation that says which sizes to start from; `fill_from_preset` takes them."""
     which = "sizes to start from, listed below (default: default); every other option overrides it"
     parser.add_argument("--preset", choices=list(presets), default="default", help=which)
+
+
+def name_or_number(text: str) -> str | float:
+    """What an option takes that has names for some numbers, as --scaling has."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def positive_integer(text: str) -> int:

@@ -23,7 +23,7 @@ from meanfield.verification import (
 )
 from sims.common.command import Option
 from sims.common.datasets import Variable
-from sims.common.tables import Column, Table, drawn
+from sims.common.tables import Column, Grid, Table, drawn
 
 MOST_SEEDS = 1000
 # Of a number, below which a difference is rounding: the overlap is the same in every draw.
@@ -92,7 +92,7 @@ def added_variance(measured: Sequence[xr.Dataset], units: Sequence[int], fixed: 
     return joined.rename({name: f"{name}_by_width" for name in names})
 
 
-def added_variance_table(dataset: xr.Dataset) -> str:
+def added_variance_table(dataset: xr.Dataset) -> Grid:
     """Variances that a layer adds: constant in a line where they are of order 1/C."""
     by_width = dataset.rename(overlap_variance_by_width="added", overlap_variance_stderr_by_width="added_stderr")
     title = f"C Var(T | below) of layer {int(dataset.attrs['fixed_layers']) + 1} at C units, all below fixed"

@@ -1,13 +1,18 @@
-"""What all printed reports share: question and answer first, then verdicts, tables, and the words that they use.
+"""What a report says: question and answer first, then verdicts, tables, and the words that they use.
 
-No line is longer than `LINE`, so that a report reads on any screen and in any mail.
+Printed, it has no line longer than `LINE`, and `BRIEF` lines at most: every verdict in a line, and one table. All of it
+is printed on demand, and stands on the page of the run (`sims.common.page`).
 """
+
+from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import fill
+from math import ceil
+from textwrap import fill, shorten
 from typing import TypeVar
 
 import xarray as xr
@@ -15,68 +20,174 @@ import xarray as xr
 from meanfield.common import FALSE_ALARM_BUDGET, NUMBERS_FAIL
 from meanfield.quantities import QUANTITIES
 from meanfield.verification import CONVERGED_SHARE, WIDEST_BAND, Finding, Verdict, combined
-from sims.common.tables import LINE, Table, heavy_tail_notes
+from sims.common.tables import LINE, Grid, Table, heavy_tail_notes, latex_of, markdown_of, table
 
 SAYS = {Verdict.CONFIRMED: "Yes", Verdict.REFUTED: "No", Verdict.INCONCLUSIVE: "This run cannot tell"}
 
-
+# Lines of a report as it is printed, without the four that say where its files are: what a screen shows at once.
+BRIEF = 36
+# Of these, how many say verdicts where there are more than that.
+MOST_VERDICTS = 12
+# How many steps it names, one that is always there beside.
+MOST_STEPS = 3
+# Rows of a table that it keeps in any case.
+LEAST_ROWS = 4
 # What stands in place of what could not be made.
 UNMADE = "cannot be made of these numbers"
 T = TypeVar("T")
 
-Part = str | Callable[[xr.Dataset], str | Sequence[str]]
+# A note, a table, or what makes one or several of a dataset.
+Part = str | Grid | Callable[[xr.Dataset], "str | Grid | Sequence[str | Grid]"]
+# What to run next: options, and what they are good for.
+Step = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """What is said of one run.
+
+    Attributes:
+        question: one line.
+        answer: the same, or a few.
+        heading: what was run.
+        findings: verdicts, in order.
+        parts: notes and tables.
+        brief: the table that is printed where there is room for one (default: the first).
+        steps: what to run next.
+        words: those that this report alone uses, with what they mean.
+    """
+
+    question: str
+    answer: str
+    heading: str = ""
+    findings: Sequence[Finding] = ()
+    parts: Sequence[str | Grid] = ()
+    brief: Grid | None = None
+    steps: Sequence[Step] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """All of it."""
+        verdicts = ["\n".join(["Verdicts", *map(_sentence, self.findings)])] if self.findings else []
+        tables = [part if isinstance(part, str) else part.text() for part in self.parts]
+        body = _joined([self._opening, *verdicts, self.heading, *tables, self._steps(self.steps)])
+        legend = [f"  {word}: {meaning}" for word, meaning in used_words(body, self.words).items()]
+        return "\n".join(map(_fitted, [*body.splitlines(), *(["", "Words", *legend] if legend else [])]))
+
+    def short(self, lines: int = BRIEF) -> str:
+        """No more than so many lines: what was asked, the answer, the run, a line a verdict, a table, what to run next.
+
+        What has no room is told: verdicts by their number, the undecided ones last; rows of the table by their number.
+        """
+        everything = ("--full", "all tables, the evidence of every verdict, and what words mean")
+        steps = self._steps([*self.steps[:MOST_STEPS], everything])
+        fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
+        room = lines - len("\n\n".join(fixed).splitlines()) - 1
+        grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
+        grid = next((grid.narrowed() for grid in grids), None)
+        around = 0 if grid is None else len(grid.text().splitlines()) - len(grid.rows) + 2
+        rows = 0 if grid is None else min(LEAST_ROWS, len(grid.rows))
+        verdicts = _lines_of_verdicts(self.findings, min(MOST_VERDICTS, room - around - rows - 2))
+        room -= len(verdicts.splitlines()) + 1 if verdicts else 0
+        shown = "" if grid is None else _fitted_lines(grid.thinned(max(room - around, rows)).text())
+        opening, heading, steps = fixed
+        return _joined([opening, heading, verdicts, shown, steps])
+
+    def markdown(self) -> str:
+        """All of it but the words."""
+        tables = [part if isinstance(part, str) else part.markdown() for part in self.parts]
+        opening = [f"# {self.question}", markdown_of(_flowing(self.answer)), markdown_of(self.heading)]
+        return _joined([*opening, self.verdicts.markdown() if self.findings else "", *tables])
+
+    def latex(self) -> str:
+        """Its tables, verdicts first, each with what it shows; question and answer as comments."""
+        rows = [[finding.verdict, finding.claim, finding.evidence] for finding in self.findings]
+        verdicts = [table([["verdict", "claim", "numbers"]], rows, self.question)] if rows else []
+        grids = [part.latex() for part in [*verdicts, *self.parts] if isinstance(part, Grid)]
+        return _joined([f"% {latex_of(self.question)}\n% {latex_of(_flowing(self.answer))}", *grids])
+
+    def csv(self) -> str:
+        """Its tables, each below a line that begins with # and says what it shows."""
+        grids = [part for part in self.parts if isinstance(part, Grid)]
+        return _joined([f"# {_flowing(grid.title)}\n{grid.csv()}" for grid in grids])
+
+    @property
+    def verdicts(self) -> Grid:
+        """As a table."""
+        rows = [[said.verdict, said.claim, said.rival, said.evidence] for said in self.findings]
+        return table(["verdict", "claim", "rival", "numbers"], rows)
+
+    @property
+    def _opening(self) -> str:
+        return f"Question: {self.question}\nAnswer:   {self.answer}"
+
+    @staticmethod
+    def _steps(steps: Sequence[Step]) -> str:
+        width = max((len(options) for options, _ in steps if len(options) <= LINE // 3), default=0)
+        lines = [folded(why, f"  {options:{width}}  ", width + 4) for options, why in steps]
+        return "\n".join(["What to run next", *lines]) if lines else ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The printed report on a dataset, as a declaration.
+    """The report on a dataset, as a declaration.
 
     Attributes:
         question: one line.
         answer: (dataset, findings) -> one line.
-        heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net.
+        heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net; or made
+            from the dataset.
         parts: notes as they stand, and functions of the dataset that make a table or several.
         findings: dataset -> verdicts.
+        brief: what makes the table that is printed (default: the first of the parts).
+        steps: what to run next.
         heavy: measured means of which a note tells where a single draw makes a large share.
         words: those that this report alone uses, with what they mean.
     """
 
     question: str
     answer: Callable[[xr.Dataset, Sequence[Finding]], str]
-    heading: str
+    heading: str | Callable[[xr.Dataset], str]
     parts: Sequence[Part]
     findings: Callable[[xr.Dataset], Sequence[Finding]]
+    brief: Callable[[xr.Dataset], Grid] | None = None
+    steps: Sequence[Step] = ()
     heavy: Sequence[str] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
-    def text(self, dataset: xr.Dataset) -> str:
+    def document(self, dataset: xr.Dataset) -> Document:
         """The whole report; where numbers make no verdicts, answer or part of it, the reason stands in the place."""
         none: Sequence[Finding] = ()
         findings, lost = made_or_reason("Verdicts", lambda: self.findings(dataset), none)
         summary, unanswered = made_or_reason("answer", lambda: self.answer(dataset, findings), "")
-        tables = [table for part in self.parts for table in tables_of(part, dataset)]
-        parts = [
-            lost,
-            self.heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
-            *tables,
-            heavy_tail_notes(dataset, self.heavy),
-        ]
-        return report(self.question, summary or unanswered, parts, findings, self.words)
+        parts = [made for part in self.parts for made in made_of(part, dataset)]
+        brief = [] if self.brief is None else made_of(self.brief, dataset)
+        heading = self.heading(dataset) if callable(self.heading) else self.heading
+        return Document(
+            question=self.question,
+            answer=summary or unanswered,
+            heading=heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
+            findings=findings,
+            parts=[part for part in (lost, *parts, heavy_tail_notes(dataset, self.heavy)) if part],
+            brief=next((made for made in brief if isinstance(made, Grid)), None),
+            steps=[*self.steps, *more_draws(findings, dataset)],
+            words=self.words,
+        )
 
 
-def tables_of(part: Part, dataset: xr.Dataset) -> Sequence[str]:
+def made_of(part: Part, dataset: xr.Dataset) -> Sequence[str | Grid]:
     """What a part of a report says of a dataset: a note, a table or several; or why it says nothing."""
-    if isinstance(part, str):
+    if isinstance(part, str | Grid):
         return [part]
 
-    def make() -> Sequence[str]:
+    def make() -> Sequence[str | Grid]:
         made = part(dataset)
-        return [made] if isinstance(made, str) else made
+        return [made] if isinstance(made, str | Grid) else made
 
-    none: Sequence[str] = ()
+    none: Sequence[str | Grid] = ()
     name = part.name if isinstance(part, Table) else getattr(part, "__name__", "table").strip("_").replace("_", " ")
-    tables, lost = made_or_reason(name, make, none)
-    return [lost] if lost else tables
+    made, lost = made_or_reason(name, make, none)
+    return [lost] if lost else made
 
 
 def made_or_reason(what: str, make: Callable[[], T], nothing: T) -> tuple[T, str]:
@@ -94,29 +205,45 @@ def described_net(dataset: xr.Dataset) -> str:
     return f"{family}: " + ", ".join(f"{name} {value}" for name, value in spec.items() if value is not None)
 
 
-def report(
-    question: str,
-    answer: str,
-    parts: Iterable[str],
-    findings: Sequence[Finding] = (),
-    words: Mapping[str, str] | None = None,
-) -> str:
-    """The whole text: the question, its answer, all verdicts, the ``parts``, and the words that need explaining.
-
-    ``words`` are those that this report alone uses.
-    """
-    opening = f"Question: {question}\nAnswer:   {answer}"
-    body = "\n\n".join(part for part in (opening, *_verdicts(findings), *parts) if part)
-    return "\n".join(map(_fitted, [*body.splitlines(), *_legend(body, words or {})]))
+def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
+    """The option that gives the undecided verdicts draws enough, where they say how many."""
+    needed = [finding.needed for finding in findings if finding.needed is not None]
+    if not needed or "draws" not in dataset.attrs:
+        return []
+    times = ceil(max(needed) / int(dataset.attrs["draws"]))
+    verdicts = f"{len(needed)} undecided verdicts" if len(needed) > 1 else "the undecided verdict"
+    return [(f"--times {times}", f"about enough draws for {verdicts}, in {times} times the time")]
 
 
-def answer(findings: Iterable[Finding], numbers: str) -> str:
+def answer(findings: Sequence[Finding], numbers: str) -> str:
     """Yes, no or neither, as these findings together say, with the numbers that say it."""
     return f"{SAYS[combined(finding.verdict for finding in findings)]}: {numbers}."
 
 
-def _verdicts(findings: Sequence[Finding]) -> list[str]:
-    return ["\n".join(["Verdicts", *map(_sentence, findings)])] if findings else []
+def _lines_of_verdicts(findings: Sequence[Finding], most: int) -> str:
+    """A line for every verdict; where there are more, for the refuted ones first, then the confirmed ones."""
+    if not findings:
+        return ""
+    counts = Counter(finding.verdict for finding in findings)
+    title = f"Verdicts: {', '.join(f'{counts[verdict]} {verdict}' for verdict in Verdict if counts[verdict])}"
+    ranked = [Verdict.REFUTED, Verdict.CONFIRMED, Verdict.INCONCLUSIVE]
+    shown = findings
+    if len(findings) > most:
+        shown = sorted(findings, key=lambda finding: ranked.index(finding.verdict))[: max(most - 1, 0)]
+    left = len(findings) - len(shown)
+    more = [f"  and {left} more (--full)"] if left else []
+    return "\n".join([title, *(f"  {finding.verdict:12}  {in_a_line(finding)}" for finding in shown), *more])
+
+
+def in_a_line(finding: Finding) -> str:
+    """What was claimed, without its source; and of a rival that is refuted as well, that it is."""
+    both = " (its rival, too)" if finding.verdict is finding.verdict_of_rival is Verdict.REFUTED else ""
+    claim = finding.brief or SOURCE_AT_END.sub("", finding.claim)
+    return shorten(claim, LINE - 16 - len(both), placeholder=" ...") + both
+
+
+# Where a claim says from where it is, last.
+SOURCE_AT_END = re.compile(r" \([^()]*(?:et al\. \d{4}|docs/)[^()]*\)$")
 
 
 def _sentence(finding: Finding) -> str:
@@ -125,14 +252,22 @@ def _sentence(finding: Finding) -> str:
     return f"{claim}\n{folded(f'rival: {finding.rival}; {finding.evidence}', ' ' * 16, 16)}"
 
 
-def _legend(body: str, own: Mapping[str, str]) -> list[str]:
-    lines = [f"  {word}: {meaning}" for word, meaning in used_words(body, own).items()]
-    return ["", "Words", *lines] if lines else []
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _flowing(words: str) -> str:
+    """In one line."""
+    return " ".join(words.split())
 
 
 def folded(words: str, start: str, indent: int) -> str:
     """Words after a start, in lines of which all but the first are indented."""
     return fill(words, LINE, initial_indent=start, subsequent_indent=" " * indent, break_on_hyphens=False)
+
+
+def _fitted_lines(text: str) -> str:
+    return "\n".join(map(_fitted, text.splitlines()))
 
 
 def _fitted(line: str) -> str:

@@ -1,21 +1,32 @@
-"""Where the numbers of one run go: its dataset, its figure, its unfinished pieces; each found again by the same run."""
+"""Where the numbers of one run go: dataset, figure, page, unfinished pieces; each found again by the same run."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common import UNREADABLE, behind_links, require_count, require_draws, require_file, write_whole
+from meanfield.common import (
+    UNREADABLE,
+    behind_links,
+    require_count,
+    require_draws,
+    require_file,
+    write_text_whole,
+    write_whole,
+)
 from meanfield.execution import PieceStore, Run, code_digest, digest, provenance, simulate_all, sources_digest
 from meanfield.simulation import arrays_of, device_described
 from sims.common.command import Checked, chosen_arrays
-from sims.common.report import made_or_reason
+from sims.common.page import LARGEST_PICTURE, figure_html, report_page, run_page
+from sims.common.report import Document, made_or_reason
 
 # The attribute of a finished dataset that holds a digest of all else in it.
 CONTENTS = "contents"
@@ -30,13 +41,17 @@ def run_key(**what: Any) -> str:
     return digest(**what, code=code_digest(), simulations=sources_digest(Path(__file__).parent.parent))[:8]
 
 
+# Draws the figure of a dataset once, and returns the files of the kinds that are asked for.
+Picture = Callable[[xr.Dataset, Sequence[str]], Mapping[str, bytes]]
+
+
 class Results:
-    """The dataset and the figure of one run: where they stand, and whether they are there already."""
+    """The dataset of one run, its figure and its page: where they stand, and whether they are there already."""
 
     def __init__(self, name: str, run_key: str, options: argparse.Namespace) -> None:
         self.run_key = run_key
         self.dataset_path = options.out or Path("results") / f"{name}-{run_key}.nc"
-        self.figure_path = self.dataset_path.with_suffix(".png")
+        self.figure_path, self.page_path = (self.dataset_path.with_suffix(end) for end in (".png", ".html"))
         self._force, self._command, self._options = options.force, options.command, options
 
     @property
@@ -51,10 +66,10 @@ class Results:
     def deliver(
         self,
         measure: Callable[[], xr.Dataset],
-        text: Callable[[xr.Dataset], str],
-        picture: Callable[[xr.Dataset], bytes],
+        document: Callable[[xr.Dataset], Document],
+        picture: Picture,
     ) -> int:
-        """Measure, or read what this very run has measured; print the report, keep dataset and figure, say where.
+        """Measure, or read what this very run has measured; print the report, keep dataset, figure and page, say where.
 
         All that can be refused has been when this is called: here the work begins.
         """
@@ -67,12 +82,18 @@ class Results:
             dataset = measure()
             self.keep(dataset)
         else:
-            print(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
-        said, unsaid = made_or_reason("report", lambda: text(dataset), "")
-        print(said or unsaid)
-        _, undrawn = made_or_reason("figure", lambda: self.keep_figure(lambda: picture(dataset)), None)
-        print(f"\ndataset  {self.dataset_path}\nfigure   {undrawn or self.figure_path}")
+            self.tell(f"reading the finished run in {self.dataset_path} (--force measures again)\n")
+        nothing: Document | None = None
+        said, unsaid = made_or_reason("report", lambda: document(dataset), nothing)
+        print(unsaid if said is None else in_form(said, self._options))
+        undrawn, unmade = self._keep_beside(dataset, said, picture)
+        figure, page = undrawn or self.figure_path, unmade or self.page_path
+        self.tell(f"\ndataset  {self.dataset_path}\nfigure   {figure}\npage     {page}")
         return 0
+
+    def tell(self, words: str) -> None:
+        """Print beside the report, of which other programs read all forms but text."""
+        print(words, file=sys.stdout if self._options.format == "text" else sys.stderr)
 
     def _require_arrays(self) -> None:
         """Raise unless this process has the backend that it computes on."""
@@ -81,7 +102,8 @@ class Results:
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""
-        for path in (self.dataset_path, self.figure_path):
+        made_of_it = (self.figure_path, self.page_path)
+        for path in (self.dataset_path, *made_of_it):
             require_file(path)
         if self._force:
             return None
@@ -95,8 +117,9 @@ class Results:
                     "away or give another --out to measure again, or --force to replace it"
                 )
             return dataset
-        if self.figure_path.exists():
-            raise self._occupied(self.figure_path)
+        for path in made_of_it:
+            if path.exists():
+                raise self._occupied(path)
         return None
 
     def keep(self, dataset: xr.Dataset) -> None:
@@ -121,17 +144,44 @@ class Results:
     def _write(self, dataset: xr.Dataset) -> None:
 
         write_whole(self.dataset_path, lambda path: _write_netcdf(dataset, path))
-        behind_links(self.figure_path).unlink(missing_ok=True)
+        for path in (self.figure_path, self.page_path):
+            behind_links(path).unlink(missing_ok=True)
         self.pieces.discard()
 
-    def keep_figure(self, picture: Callable[[], bytes]) -> None:
-        """Write the figure if it is not there."""
-        if not self.figure_path.exists():
-            write_whole(self.figure_path, lambda path: path.write_bytes(picture()))
+    def _keep_beside(self, dataset: xr.Dataset, document: Document | None, picture: Picture) -> tuple[str, str]:
+        """Write figure and page where they are not there; the reasons where there is no figure, or no page."""
+        kinds = ["png"] * (not self.figure_path.exists()) + ["svg"] * (not self.page_path.exists())
+        none: Mapping[str, bytes] = {}
+        drawn, undrawn = made_or_reason("figure", lambda: picture(dataset, kinds), none) if kinds else (none, "")
+        if "png" in drawn:
+            write_whole(self.figure_path, lambda path: path.write_bytes(drawn["png"]))
+        if document is None:
+            return undrawn, "there is no report to put on it"
+        figure = self._shown(drawn["svg"], document) if "svg" in drawn else f"<p>{escape(undrawn)}</p>"
+        return undrawn, made_or_reason("page", lambda: self.keep_page(dataset, document, figure), None)[1]
+
+    def _shown(self, svg: bytes, document: Document) -> str:
+        """The figure on the page: to be looked into at any size, or, where that would be too large, its pixels."""
+        kind, shown = ("svg", svg) if len(svg) <= LARGEST_PICTURE else ("png", self.figure_path.read_bytes())
+        return figure_html(shown, kind, f"Figure: {document.question}")
+
+    def keep_page(self, dataset: xr.Dataset, document: Document, figure: str = "") -> None:
+        """Write the page if it is not there."""
+        if not self.page_path.exists():
+            write_text_whole(self.page_path, run_page(document, dataset, self.dataset_path, figure))
 
     @staticmethod
     def _occupied(path: Path) -> FileExistsError:
         return FileExistsError(f"{path} was not written by this run; give another --out, or --force to replace it")
+
+
+def in_form(document: Document, options: argparse.Namespace) -> str:
+    """A report in the form that is asked for; printed ones fit a screen, but for --full."""
+    if options.format == "text":
+        return document.text() if options.full else document.short()
+    if options.format == "html":
+        return report_page(document)
+    return str(getattr(document, options.format)())
 
 
 def contents_digest(dataset: xr.Dataset) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -23,7 +24,7 @@ from sims.common.command import (
     fill_from_preset,
 )
 from sims.common.datasets import Variable, described
-from sims.common.report import Report
+from sims.common.report import Document, Report, Step
 from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
 
 
@@ -32,12 +33,12 @@ class Study(Command):
     """A simulation with one dataset, one report, one figure (`figures/NAME.py`) and the claims that it decides.
 
     A run checks every option, asks what is planned, measures (or reads what an equal run has measured), puts the words
-    of every variable to it, prints the report, and draws the figure.
+    of every variable to it, prints the report, draws the figure, and writes the page.
 
     Attributes:
         planned: from the checked options, what the numbers depend on, by name; refuses what no single option shows.
         measure: (options, results, **planned) -> the dataset.
-        report: what is printed of a dataset: a `Report`, or a function that writes the whole text.
+        report: what is said of a dataset: a `Report`, or a function that makes the whole document.
         claims: those that its judges decide.
         variables: words of what it stores, where the registry of quantities has none.
         draws: whether nets are drawn, a number of times that an option says.
@@ -47,7 +48,7 @@ class Study(Command):
 
     planned: Callable[[argparse.Namespace], Mapping[str, Any]]
     measure: Callable[..., xr.Dataset]
-    report: Report | Callable[[xr.Dataset], str]
+    report: Report | Callable[[xr.Dataset], Document]
     claims: Sequence[Claim] = ()
     variables: Sequence[Variable] = ()
     draws: bool = True
@@ -86,24 +87,35 @@ class Study(Command):
         require_draws_and_seed(options)
         plan = self.checked(options)
         results = Results(self.name, run_key(**plan, **shared_values(options)), options)
-        return results.deliver(lambda: self.measured(options, results, plan), self.text, self.picture)
+        return results.deliver(lambda: self.measured(options, results, plan), self.document, self.pictures)
 
     def measured(self, options: argparse.Namespace, results: Results, plan: Mapping[str, Any]) -> xr.Dataset:
         """The dataset, with the words of its variables."""
         return described(self.measure(options, results, **plan), self.variables)
 
-    def text(self, dataset: xr.Dataset) -> str:
-        """The printed report."""
-        return self.report.text(dataset) if isinstance(self.report, Report) else self.report(dataset)
+    def document(self, dataset: xr.Dataset) -> Document:
+        """What is said of a dataset, and that larger sizes can be run."""
+        made = self.report.document(dataset) if isinstance(self.report, Report) else self.report(dataset)
+        return replace(made, steps=[*made.steps, *self._larger(dataset)])
 
-    def picture(self, dataset: xr.Dataset) -> bytes:
-        """The figure, as a file holds it.
+    def _larger(self, dataset: xr.Dataset) -> list[Step]:
+        """The preset that takes longer than the one of this run, if there is one."""
+        given = self.parse(shlex.split(dataset.attrs.get("command", ""))[3:]).preset
+        longer = [name for name, preset in self.presets.items() if preset.seconds > self.presets[given].seconds]
+        if not longer:
+            return []
+        name = min(longer, key=lambda longer: self.presets[longer].seconds)
+        return [(f"--preset {name}", f"larger sizes and more draws ({self.presets[name].takes} on two cores)")]
+
+    def pictures(self, dataset: xr.Dataset, kinds: Sequence[str]) -> Mapping[str, bytes]:
+        """The figure, drawn once, as files of these kinds hold it.
 
         Here alone something is imported late: what draws takes a second to load, and no command but one that has
         measured needs it.
         """
         draw, render = import_module(f"figures.{self.name}").draw, import_module("figures.render")
-        return bytes(render.rendered(draw, dataset))
+        drawn: Mapping[str, bytes] = render.pictures(draw, dataset, kinds)
+        return drawn
 
 
 def run_as_command(name: str) -> NoReturn:

@@ -1,11 +1,18 @@
-"""Tables that a person can read: columns, each a header beside what makes its cells, over the rows of a dataset."""
+"""Tables that a person can read: columns, each a header beside what makes its cells, over the rows of a dataset.
+
+A `Table` declares one, a `Grid` is one that is made, and is written as text, Markdown, LaTeX or CSV; as HTML by
+`sims.common.markup`.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice, product
 from textwrap import fill
@@ -15,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import NUMBERS_FAIL
-from meanfield.verification import rounding_of, score
+from meanfield.verification import Verdict, rounding_of, score
 
 MISSING = "-"
 # Characters of a line: what screens, mails and pages side by side show without breaking it.
@@ -23,6 +30,8 @@ LINE = 100
 GAP = "  "
 # Of a mean, from which on a note says that one draw makes so much of it.
 HEAVY_SHARE = 0.1
+# Between a mean and its standard error, in a cell.
+WITHIN = " +- "
 Cells = tuple[str, ...]
 
 
@@ -77,7 +86,7 @@ class Table:
     known: str = ""
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def __call__(self, dataset: xr.Dataset) -> str:
+    def __call__(self, dataset: xr.Dataset) -> Grid:
         groups = self.columns(dataset) if callable(self.columns) else self.columns
         parts = [[group] if isinstance(group, Column) else list(group) for group in groups]
         columns = [column for part in parts for column in part]
@@ -112,19 +121,108 @@ def row_or_reason(key: str, cells: Callable[[], Iterable[str]]) -> list[str]:
         return LostRow([key, str(error)])
 
 
-def table(header: Sequence[str | Sequence[str]], rows: Sequence[Sequence[str]], title: str = "") -> str:
-    """Right-aligned columns under a header, with an optional title; in several tables where one would be too wide.
+def table(header: Sequence[str | Sequence[str]], rows: Sequence[Sequence[str]], title: str = "") -> Grid:
+    """Columns under a header, with an optional title; the reasons of each `LostRow` stand below.
 
-    ``header``: one name, or a list of names that stay beside each other. The first of them say what a row is about,
-    and begin every table. Of a `LostRow` the reason stands below.
+    ``header``: one name, or a list of names that stay beside each other. The first of them say what a row is about.
     """
-    lost = ["\n".join(": ".join(row) for row in rows if isinstance(row, LostRow))]
-    rows = [row for row in rows if not isinstance(row, LostRow)]
-    named = [[names] if isinstance(names, str) else list(names) for names in header]
-    columns = zip(*([name for names in named for name in names], *rows), strict=True)
-    keys, *groups = [list(islice(columns, len(names))) for names in named]
-    tables = [_lines(columns_of_part) for columns_of_part in _parted(keys, groups)]
-    return "\n".join([*_title(title), "\n\n".join(tables), *filter(None, lost)])
+    groups = [(names,) if isinstance(names, str) else tuple(names) for names in header]
+    lost = [": ".join(row) for row in rows if isinstance(row, LostRow)]
+    return Grid(groups, [list(row) for row in rows if not isinstance(row, LostRow)], title, lost)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table that is made: rows of words under a header; a cell that is a `Verdict` stands out.
+
+    Attributes:
+        groups: headers that stay beside each other where lines are too short for all; the first are those of the keys.
+        rows: cells, as many as there are headers.
+        title: what it shows.
+        lost: what rows would be about that have no cells, and why.
+    """
+
+    groups: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    lost: Sequence[str] = ()
+
+    @property
+    def header(self) -> list[str]:
+        return [name for names in self.groups for name in names]
+
+    def thinned(self, count: int) -> Grid:
+        """So many of its rows at most, the first and the last among them, as evenly spaced as they can be."""
+        if count >= len(self.rows):
+            return self
+        places = np.unique(np.linspace(0, len(self.rows) - 1, count).round().astype(int))
+        title = f"{self.title} ({len(places)} of {len(self.rows)} rows)".lstrip()
+        return replace(self, rows=[self.rows[place] for place in places], title=title)
+
+    def narrowed(self) -> Grid:
+        """The columns that one line takes, from the first."""
+        count = len(self.groups)
+        while count > 2 and len(_parted(*self._columns(count))) > 1:
+            count -= 1
+        width = sum(map(len, self.groups[:count]))
+        return replace(self, groups=self.groups[:count], rows=[row[:width] for row in self.rows])
+
+    def text(self) -> str:
+        """Right-aligned columns, in several tables where one would be too wide; the keys begin every one."""
+        tables = [_lines(columns_of_part) for columns_of_part in _parted(*self._columns(len(self.groups)))]
+        return "\n".join([*_title(self.title), "\n\n".join(tables), *self.lost])
+
+    def _columns(self, count: int) -> tuple[list[Cells], list[list[Cells]]]:
+        """The columns of the keys, and those of each group beside them, of so many groups in all."""
+        columns = zip(*(self.header, *self.rows), strict=True)
+        keys, *groups = [list(islice(columns, len(names))) for names in self.groups[:count]]
+        return keys, groups
+
+    def markdown(self) -> str:
+        lines = [self.header, ["---"] * len(self.header), *([markdown_of(cell) for cell in row] for row in self.rows)]
+        rows = [f"| {' | '.join(cells)} |" for cells in lines]
+        return "\n".join([*([f"{self.title}\n"] if self.title else []), *rows, *self.lost])
+
+    def latex(self) -> str:
+        """A table environment in the rules of the package booktabs."""
+        aligned = "l" * len(self.groups[0]) + "r" * (len(self.header) - len(self.groups[0]))
+        head, *body = (" & ".join(map(latex_of, cells)) + r" \\" for cells in (self.header, *self.rows))
+        lines = [r"\begin{table}", rf"\caption{{{latex_of(self.title)}}}", rf"\begin{{tabular}}{{{aligned}}}"]
+        lines += [r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        return "\n".join(lines)
+
+    def csv(self) -> str:
+        """A line for every row; a mean and its standard error are two columns."""
+        columns: list[list[str]] = []
+        for name, *cells in zip(self.header, *self.rows, strict=True):
+            if any(WITHIN in cell for cell in cells):
+                means, errors = zip(*(cell.partition(WITHIN)[::2] for cell in cells), strict=True)
+                columns += [[name, *means], [f"{name} s.e.", *errors]]
+            else:
+                columns.append([name, *cells])
+        lines = io.StringIO()
+        csv.writer(lines, lineterminator="\n").writerows(zip(*columns, strict=True))
+        return lines.getvalue().rstrip("\n")
+
+
+def markdown_of(cell: str, shown: str = "") -> str:
+    """A verdict in bold; other words without what Markdown would take for columns or emphasis."""
+    escaped = (shown or cell).replace("|", "\\|").replace("*", "\\*")
+    return f"**{escaped}**" if isinstance(cell, Verdict) else escaped
+
+
+# What LaTeX reads as commands.
+LATEX = {character: rf"\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def latex_of(cell: str) -> str:
+    """Words, and a mean with its error, as LaTeX sets them."""
+    words = "".join(LATEX.get(character, character) for character in cell)
+    return re.sub(r"\s*\+-\s*", r" $\\pm$ ", words)
 
 
 def _parted(keys: list[Cells], groups: list[list[Cells]]) -> list[list[Cells]]:
@@ -172,12 +270,12 @@ def number(value: float) -> str:
 
 def measured(value: float, stderr: float) -> str:
     """value +- standard error, the error with two digits."""
-    return MISSING if math.isnan(value) else f"{value:.4g} +- {stderr:.2g}"
+    return MISSING if math.isnan(value) else f"{value:.4g}{WITHIN}{stderr:.2g}"
 
 
 def slope(value: float, stderr: float) -> str:
     """An exponent +- its standard error, three decimals each: rounding of exact ones does not show."""
-    return MISSING if math.isnan(value) else f"{value:+.3f} +- {stderr:.3f}"
+    return MISSING if math.isnan(value) else f"{value:+.3f}{WITHIN}{stderr:.3f}"
 
 
 def signed(value: float) -> str:

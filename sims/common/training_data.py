@@ -156,7 +156,7 @@ def _text(net: Net, samples: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
             "one axis"
         )
     windows, following = text_windows(prod(net.grid), samples, seed)
-    labels = following if net.is_pooled else np.column_stack([windows[:, 1:], following])
+    labels = np.column_stack([windows[:, 1:], following]) if net.output_grid else following
     return np.ascontiguousarray(_characters(net, seed)[:, windows].swapaxes(0, 1)), labels
 
 

@@ -22,7 +22,7 @@ from meanfield.parameterizations import (
 from meanfield.theory import scales_at
 from meanfield.transfer import PRE_NORM_TRAINED
 from sims.common.hyperparameter_tables import compare_table
-from sims.common.report import report
+from sims.common.report import Document
 from sims.common.tables import MISSING, table
 
 Record = dict[str, Any]
@@ -184,7 +184,7 @@ def text(record: Record) -> str:
     question = f"Which values suit {wanted}, if the base values suit {base}?"
     answer = f"Those of the table; warnings: {len(record['warnings'])}."
     notes = "\n".join(f"  - {sentence}" for sentence in _notes(record))
-    return report(question, answer, [_title(record), table(*_grid(record)), notes])
+    return Document(question=question, answer=answer, parts=[_title(record), table(*_grid(record)), notes]).text()
 
 
 def markdown(record: Record) -> str:

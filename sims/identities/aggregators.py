@@ -90,6 +90,7 @@ def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> di
 
 @JUDGES.decide(
     claim="Only the arithmetic mean has permutation, scale and merge consistency and M(c, .., c) = c",
+    brief="Only the arithmetic mean has all four consistencies of an aggregator",
     source="appendix A1",
     rival="another of six aggregators has them too, or it lacks one",
     measured="the largest relative violation of any property on random energies, of the mean and of the six others",
@@ -161,6 +162,7 @@ CLAIMS = (
         source="Zhang et al. 2026, appendix A, A1 (and A6, of the geometric and the harmonic mean)",
         statement="the arithmetic mean is the only aggregator with permutation, scale and merge consistency and "
         "M(c, .., c) = c (merging all layers into one group forces it; tried: six others)",
+        brief="the arithmetic mean alone has the symmetries asked of an aggregator",
         printed='"Hence the arithmetic mean is the unique aggregator satisfying the above properties" (appendix A, A1)',
         hypotheses="positive energies of any number of layers",
         checks=checks("identities", on_examples(judge_uniqueness), on_examples(judge_other_means)),
@@ -172,6 +174,7 @@ CLAIMS = (
         source="Zhang et al. 2026, appendix A, A5",
         statement="the harmonic mean of energies is infinitely sensitive to the least of them: dH / dS_i grows without "
         "bound as S_i falls to 0",
+        brief="the harmonic mean of energies is infinitely sensitive to the least of them",
         printed='"S_i down 0 => dH/dS_i up infinity" (appendix A, A5)',
         hypotheses="the other energies stay as they are",
         checks=checks("identities", on_examples(judge_harmonic_sensitivity)),

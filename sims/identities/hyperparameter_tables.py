@@ -9,6 +9,7 @@ JUDGES = Judges("Zheng et al. 2026")
 @JUDGES.decide(
     claim="Every cell of the hyperparameter tables follows from the initial norms of eq. 6 and the norms of its "
     "optimizer's updates",
+    brief="Every cell of the hyperparameter tables follows from norms of weights and updates",
     rival="some do not",
     source="tables 3-7 and 9-13",
     measured="powers of width and depth in every printed cell, and in a derivation that reads no table; no examples",
@@ -46,6 +47,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 3-7 and 9-13, appendices C and D",
         statement="every cell of the hyperparameter tables follows from condition 3.1 or B.1, the initial norms of "
         "eq. 6 and the norms of its optimizer's updates",
+        brief="every cell of the tables follows from condition 3.1 or B.1 and eq. 6",
         printed="\"These parameterizations are derived from the optimizers' update rules rather than ad hoc tuning "
         'heuristics" (section 1)',
         hypotheses="those of the conditions: one step on one sample, no momentum, widths of input and output that "
@@ -58,6 +60,7 @@ CLAIMS = (
         source="Zheng et al. 2026, appendix C.11, tables 7 and 13",
         statement="appendix C.11 is consistent: the weights that tables 7 and 13 begin with lie on the sphere |W|_2 = "
         "R on which it derives SSO's update",
+        brief="appendix C.11 is consistent: the weights of tables 7 and 13 lie on SSO's sphere",
         printed='"R = Theta(sqrt(n_out / n_in)) ... |W_l|_2 = R ... given Equation (6) that ... |W_(L+1)|_R = '
         'Theta(n_in)" (appendix C.11)',
         hypotheses="|W|_2 = R is an RMS operator norm of 1 for every matrix",

@@ -135,6 +135,7 @@ CLAIMS = (
         source="Zhang et al. 2026, lemma 2, eq. 18-20",
         statement="averaged over labels, S_l = A_l + B_l with B_l proportional to sigma_y^2 sum_t Theta_t^2 (eq. 19 "
         "loses a constant: for the loss |z - y|^2 / (2M) it is 1 / M^2, printed 1 / M; no exponent changes)",
+        brief="averaged over labels S_l = A_l + B_l, B_l proportional to sum_t Theta_t^2",
         printed='"after one SGD step at initialization, E[(Delta z_a^(l))^2] = A_cnn^(l) + B_cnn^(l)" (lemma 2, eq. '
         "18)",
         hypotheses="labels of mean 0 and variance sigma_y^2, independent over outputs and of the network",

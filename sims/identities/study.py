@@ -18,10 +18,10 @@ from meanfield.nets import MLP
 from meanfield.verification import Verdict
 from sims.common.command import Option, Preset
 from sims.common.datasets import Variable, over
-from sims.common.report import answer, report
+from sims.common.report import Document, answer
 from sims.common.results import Results
 from sims.common.study import Study
-from sims.common.tables import Column, Table, number
+from sims.common.tables import Column, Grid, Table, number
 from sims.identities import aggregators, hyperparameter_tables, label_average, layer_norm
 
 # What is asked for.
@@ -114,7 +114,7 @@ WORDS = {
 }
 
 
-def text(dataset: xr.Dataset) -> str:
+def document(dataset: xr.Dataset) -> Document:
     """Label average by layer, properties of aggregators, the norm of LayerNorm's Jacobian, verdicts."""
     seed, ratios = int(dataset.attrs["seed"]), dataset["norm_ratio"]
     findings = [
@@ -129,7 +129,8 @@ def text(dataset: xr.Dataset) -> str:
     broken = sum(finding.verdict is Verdict.REFUTED for finding in findings)
     summary = answer(findings, f"{broken} of {len(findings)} statements do not hold")
     question = "Do the identities that the papers print hold to rounding?"
-    return report(question, summary, [LABEL_TABLE(dataset), AGGREGATOR_TABLE(dataset), norms], findings, WORDS)
+    parts: list[str | Grid] = [LABEL_TABLE(dataset), AGGREGATOR_TABLE(dataset), norms]
+    return Document(question=question, answer=summary, findings=findings, parts=parts, words=WORDS)
 
 
 LABEL_TABLE = Table(
@@ -166,6 +167,6 @@ STUDY = Study(
     planned=planned,
     measure=measure,
     variables=VARIABLES,
-    report=text,
+    report=document,
     claims=(*label_average.CLAIMS, *aggregators.CLAIMS, *layer_norm.CLAIMS, *hyperparameter_tables.CLAIMS),
 )

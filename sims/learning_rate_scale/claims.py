@@ -31,9 +31,9 @@ from meanfield.verification import (
     computed,
     judge,
     judged_slopes,
-    local_slopes,
     measured_slopes,
     span,
+    spline_slopes,
 )
 
 # The scale of nets whose channels share no overlaps (B_l ~ l^2).
@@ -202,7 +202,7 @@ def scale_of(dataset: xr.Dataset, name: str) -> xr.DataArray:
 
 def slopes_of(dataset: xr.Dataset, name: str) -> Array:
     """Local slopes of a scale at every depth."""
-    return local_slopes(dataset["depth"].values, scale_of(dataset, name).values)
+    return spline_slopes(dataset["depth"].values, scale_of(dataset, name).values)
 
 
 def fitted_law(dataset: xr.Dataset, name: str, depths: Sequence[int]) -> PowerLaw:
@@ -232,6 +232,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2025, theorem 1; Zhang et al. 2026, section 3.2 ('width-robust')",
         statement="kappa in eta* = kappa L^(-3/2) does not depend on the width (judged: the label term)",
+        brief="kappa in eta* = kappa L^(-3/2) does not depend on the width",
         printed='"A learning rate tuned at one width transfers to any other width without retuning" (Zhang et al. '
         "2025, theorem 1)",
         hypotheses="ReLU, weights by He's fan-in rule, of which the head is taken to be one, gradient descent",
@@ -246,6 +247,7 @@ CLAIMS = (
         statement="measured slopes of -1.18 .. -1.57, mean -1.38, deviate from -1.5 because depth is finite (judged: "
         "their mean over nine nets, residual nets and ViTs among them, against the law of plain nets; the paper "
         "also names stems, heads and constants of architectures)",
+        brief="measured slopes, mean -1.38, deviate from -1.5 because depth is finite",
         printed='"the empirical exponents range from -1.18 to -1.57, with a mean of -1.38 ... reflecting finite-depth '
         'offsets, fixed stem/head components, and architecture-dependent constants" (section 4.1)',
         hypotheses="depths of 3 .. 30, assumed, as the paper does not print those of table 1; nine independent slopes",

@@ -4,8 +4,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from meanfield.common import require_choice
 from meanfield.nets import MLP, SCALINGS, ConvNet, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
 from meanfield.verification import COMMON_SWEEP
+from sims.common.command import name_or_number
 
 BLOCK_DEPTHS = (1, 2, 3)
 SHOWN_RESIDUAL = (
@@ -69,6 +71,22 @@ def shown(depth: int, width: int, outputs: int) -> dict[str, dict[str, Any]]:
     blocks = residual(depth, width, outputs)
     nets = plain(depth, width, outputs) | {name: blocks[name] for name in SHOWN_RESIDUAL}
     return {"nets": nets, "loops": loops(depth, width), "transformers": transformers(depth, width, outputs)}
+
+
+def served_as(name: str, width: int, outputs: int) -> Any:
+    """The net of depth 1 of this name, or "residual ALPHA k=..", whose branches are multiplied by K^(-ALPHA).
+
+    Raises:
+        ValueError: a name that stands for no net.
+    """
+    nets = served(width, outputs)
+    match name.split():
+        case ["residual", scaling, layers] if not isinstance(alpha := name_or_number(scaling), str):
+            k = {f"k={k}": k for k in BLOCK_DEPTHS}
+            require_choice(f"--family {name!r}: layers of a branch", layers, k)
+            return ResidualMLP(depth=1, width=width, outputs=outputs, block_depth=k[layers], scaling=alpha)
+    require_choice("--family", name, nets)
+    return nets[name]
 
 
 def served(width: int, outputs: int) -> dict[str, Any]:

@@ -11,13 +11,13 @@ import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.common import fit_power_law, require_choice, require_count
+from meanfield.common import fit_power_law, require_count
 from meanfield.nets import ResidualConvNet, ResidualMLP, Transformer
 from meanfield.theory import learning_rate_exponent
 from meanfield.transfer import RIVALS, RULES, depth_over_width
 from meanfield.verification import COMMON_SWEEP, PAPERS_EXPONENT, Finding, measured_slopes, printed_exponents, span
-from sims.common.report import Report, answer, folded, report
-from sims.common.tables import exponents, fraction, from_log, measured, number, table
+from sims.common.report import Document, Report, answer, folded
+from sims.common.tables import Grid, exponents, fraction, from_log, measured, number, table
 from sims.learning_rate_scale.claims import (
     findings,
     fitted_law,
@@ -30,7 +30,7 @@ from sims.learning_rate_scale.claims import (
     slopes_of,
     swept_depths,
 )
-from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, served
+from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, served_as
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(slope.depths[-1] for slope in measured_slopes())
@@ -103,7 +103,7 @@ def _scale_table(
     *,
     unit: str = "depth",
     exact: bool = False,
-) -> str:
+) -> Grid:
     columns = {name: (scale_of(dataset, name).values, slopes_of(dataset, name)) for name in named(dataset)}
     logs, exact_slopes = (dataset[name].to_series() for name in ("log_learning_rate_scale", "exact_slope"))
     lines = []
@@ -116,14 +116,14 @@ def _scale_table(
     return table([unit, *map(_short, columns), *(["mlp exact"] if exact else [])], lines, title)
 
 
-def _beside_trained(dataset: xr.Dataset) -> list[str]:
+def _beside_trained(dataset: xr.Dataset) -> list[str | Grid]:
     """Slopes over depths of trained nets, where the run reaches such."""
     if _deepest(dataset) < LEAST_DEPTH:
         return []
     return [_law_table(dataset), _slope_table(dataset), NOTE]
 
 
-def _law_table(dataset: xr.Dataset) -> str:
+def _law_table(dataset: xr.Dataset) -> Grid:
     """Slopes that a fit finds, the local one at the end, the law, and what the papers print, by family."""
     swept, lines = swept_depths(dataset), []
     for name in (*plain_families(dataset), *residual_families(dataset), *_loops(dataset)):
@@ -135,7 +135,7 @@ def _law_table(dataset: xr.Dataset) -> str:
     return table(header, lines, "Slopes of eta*(L) in theory: fitted over depths of the papers' sweeps, and far down")
 
 
-def _slope_table(dataset: xr.Dataset) -> str:
+def _slope_table(dataset: xr.Dataset) -> Grid:
     """Measured slopes beside those that a fit finds in theory over the same depths."""
     lines = []
     for tuned in (slope for slope in measured_slopes() if slope.depths in swept_depths(dataset)):
@@ -149,7 +149,7 @@ def _slope_table(dataset: xr.Dataset) -> str:
     return table(header, lines, "Slopes that trained nets showed, and that a fit finds in theory over the same depths")
 
 
-def _transfer_table(dataset: xr.Dataset, named: Callable[[xr.Dataset], list[str]], shared: float | None = None) -> str:
+def _transfer_table(dataset: xr.Dataset, named: Callable[[xr.Dataset], list[str]], shared: float | None = None) -> Grid:
     """How far a power law, one for all or each family's own, misses a rate that the finite-depth scale carries."""
     deepest, names, lines = _deepest(dataset), named(dataset), []
     scales, place = {name: scale_of(dataset, name).values for name in names}, dataset.get_index("depth").get_loc
@@ -216,9 +216,8 @@ def carried(options: argparse.Namespace) -> str:
         if depth is None:
             raise ValueError(f"--transfer {options.transfer:g} is given without {name}, a depth; it needs both")
         require_count(name, depth, why="a depth")
-    nets = served(options.width, options.outputs)
-    require_choice("--family", options.family, nets)
-    net = nets[options.family] if options.stem is None else _on_stem(nets[options.family], options)
+    net = served_as(options.family, options.width, options.outputs)
+    net = net if options.stem is None else _on_stem(net, options)
     rule = "auto" if options.rule is None else options.rule
     return text(options.transfer, net, start, options.to, options.family, rule)
 
@@ -234,7 +233,7 @@ def _on_stem(net: Any, options: argparse.Namespace) -> Any:
 def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "auto") -> str:
     """The report on one carried rate, the answer first."""
     transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end), rule=rule)
-    parts = [_rule_table(rate, net, start, end, transfer)]
+    parts: list[str | Grid] = [_rule_table(rate, net, start, end, transfer)]
     if transfer.interval is not None:
         low, high = transfer.interval
         parts.append(f"Four in five nets of depth {end} would take a rate between {low:.3g} and {high:.3g}.")
@@ -245,16 +244,15 @@ def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "
         *(f"WARNING: {sentence}" for sentence in transfer.warnings),
     ]
     question = f"Which learning rate at depth {end}, if {rate:g} was tuned at depth {start} ({family})?"
-    return report(
-        question, f"{transfer.rate:.4g}{_error(transfer)}, by rule {transfer.rule!r}: {transfer.reason}.", parts
-    )
+    carried = f"{transfer.rate:.4g}{_error(transfer)}, by rule {transfer.rule!r}: {transfer.reason}."
+    return Document(question=question, answer=carried, parts=parts).text()
 
 
 def _error(transfer: mf.Transfer) -> str:
     return f" (+- {transfer.error:.0%}, from draws)" if transfer.error else ""
 
 
-def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> str:
+def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> Grid:
     """The rates of all rules, and of the exponents that papers print for this family."""
     powers = not isinstance(net, Transformer)
     law = learning_rate_exponent(net) if powers else nan
@@ -263,7 +261,7 @@ def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transf
         titles["power_law"] += f" L^({fraction(law)})"
     rows = [[name, titles[name], f"{carried:.4g}"] for name, carried in transfer.rates.items()]
     if isnan(law):
-        why = "an exponential of the depth" if powers else "no power of common depths"
+        why = "an exponential of the depth, or of a power of it" if powers else "no power of common depths"
         rows.append(["power_law", f"none holds: eta* is {why}", "-"])
     printed = {paper: exponent for paper, exponent in printed_exponents(net).items() if exponent != law}
     for paper, exponent in printed.items():

@@ -18,7 +18,7 @@ import xarray as xr
 from meanfield.common import MOST_LAYERS
 from meanfield.nets import MLP, TiedLoop, Transformer
 from meanfield.theory import energies_by_depth, learning_rate_exponent, scales_at
-from meanfield.verification import local_slopes, measured_slopes, printed_exponents
+from meanfield.verification import measured_slopes, printed_exponents, spline_slopes
 from sims.common.command import Option, Preset, counted
 from sims.common.datasets import Variable, over
 from sims.common.results import Results
@@ -49,9 +49,9 @@ OF_TRANSFER = (
     Option(
         "family",
         "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), either cnn pooled, residual SCALING "
-        "k=1..3 (residual: init k=1), residual cnn 1d, looped linear (or sqrt, looped: linear), deep linear (or sqrt), "
-        "transformer pre (or transformer), transformer post; residual nets and Transformers count blocks; transformer "
-        "pre needs a --rule",
+        "k=1..3 (residual: init k=1; a scaling is a name or a number alpha, for branches times K^(-alpha)), residual "
+        "cnn 1d, looped linear (or sqrt, looped: linear), deep linear (or sqrt), transformer pre (or transformer), "
+        "transformer post; residual nets and Transformers count blocks; transformer pre needs a --rule",
         default="mlp",
         group="",
     ),
@@ -155,7 +155,7 @@ def _neighbours(depth: int, deepest: int) -> list[int]:
 
 def _slope_at(depth: int, logs: Mapping[int, float]) -> float:
     scale = np.exp(np.array(list(logs.values())) - logs[depth])
-    return float(local_slopes(np.array(list(logs)), scale)[list(logs).index(depth)])
+    return float(spline_slopes(np.array(list(logs)), scale)[list(logs).index(depth)])
 
 
 class _Scales(Study):

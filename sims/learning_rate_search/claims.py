@@ -205,6 +205,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source=TABLE,
         statement="the tuned rate of small plain nets follows the one-step scale of white inputs and labels over depth",
+        brief="tuned rates of small plain nets follow the one-step scale over depth",
         printed='"We treat this grid-searched one-epoch optimum as an empirical proxy for the maximal-update '
         'learning-rate scale eta* defined in Sec. 3.2" (section 4.1)',
         hypotheses=f"{WHITE}: on digits, under cross-entropy, one step of fully-connected nets has slope -1.41 in the "
@@ -217,6 +218,7 @@ CLAIMS = (
         source="by training of our own, beside Zhang et al. 2026, sections 3.4 and 4.3",
         statement="the tuned rate of small fully-connected residual nets initialised with variance 1/K follows the "
         "one-step scale of white inputs and labels, which tends to K^-1",
+        brief="tuned rates of small residual nets of variance 1/K follow the one-step scale",
         printed="no sentence of a paper: a question of our own, with the one-step scale that we derive; Zhang et al. "
         "2026, sections 3.4 and 4.3, put scale and tuned rate at K^(-3/2)",
         hypotheses=f"{WHITE}; branches of one layer. Not asked of convolutional ones, which that paper trains: four of "
@@ -229,6 +231,7 @@ CLAIMS = (
         source="by training of our own, beside Zhang et al. 2026, sections 3.4 and 4.3",
         statement="the tuned rate of small fully-connected residual nets with the multiplier K^(-1/2), and of those "
         "with branches of two layers, follows the one-step scale of white inputs and labels, which tends to K^0",
+        brief="tuned rates of other small residual nets follow the one-step scale, to K^0",
         printed="no sentence of a paper: a question of our own, with the one-step scales that we derive; Zhang et "
         "al. 2026, sections 3.1 and 3.4, take the multiplier for variance 1/K and absorb the depth of a branch",
         hypotheses=f"{WHITE}; branches of one layer under the multiplier",
@@ -240,6 +243,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 4.1, tables 1 (post-norm) and 3 (pre-norm); by training of our own",
         statement="the tuned rate of pre- and post-norm Transformers of 16 channels follows the one-step scale of "
         "white inputs and labels over depth",
+        brief="tuned rates of pre- and post-norm Transformers follow the one-step scale",
         printed='"We treat this grid-searched one-epoch optimum as an empirical proxy for the maximal-update '
         'learning-rate scale eta* defined in Sec. 3.2" (section 4.1)',
         hypotheses=f"{WHITE}; no factor on branches",
@@ -254,6 +258,7 @@ CLAIMS = (
         source="Wang et al. 2026, figure 3; by training of our own",
         statement="the tuned rate of small tied loops of one matrix under the factor 1/L follows the one-step scale of "
         "their streams, which tends to L^0",
+        brief="tuned rates of small tied loops under 1/L follow the one-step scale of streams",
         printed='"the optimal learning rate for linear scaling remains nearly invariant across L in {1, 2, 4, 8}, '
         'consistent with our theoretical prediction (eta ~ L^0)" (Wang et al. 2026, section 3.2, of pre-norm '
         "Transformers under Adam)",
@@ -266,6 +271,7 @@ CLAIMS = (
         source="docs/theory.md section 21",
         statement="2 / lambda_max at initialisation names the tuned rate of small nets to a factor of 4, with nothing "
         "tuned",
+        brief="2 / lambda_max at initialisation names the tuned rate to a factor of 4",
         printed="no sentence of a paper: a question of our own, whether the sharpness at initialisation names the "
         "tuned rate",
         hypotheses=f"{ONE_EPOCH}, nine families",

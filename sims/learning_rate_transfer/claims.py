@@ -165,6 +165,7 @@ CLAIMS = (
         kind=Kind.READING,
         source="Zhang et al. 2026, appendix E.4, table 5",
         statement="a learning rate carried by L^(-3/2) costs less training loss than an unchanged one, in every family",
+        brief="a rate carried by L^(-3/2) costs less than an unchanged one, in every family",
         printed='"the scaled rule ... achieves lower unrounded epoch-3 training loss than raw transfer on 6/7 '
         'targets" (appendix E.4)',
         hypotheses=f"a reading: the paper shows ViTs alone, after three epochs, at 6 of 7 depths; {CARRIED}",
@@ -178,6 +179,7 @@ CLAIMS = (
         kind=Kind.OWN,
         source="docs/theory.md section 15",
         statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average",
+        brief="a rate carried by the finite-depth rule costs less than an unchanged one",
         printed="no sentence of a paper: a rule of our own, the scale at finite depth in place of L^(-3/2)",
         hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_finite_depth),
@@ -188,6 +190,7 @@ CLAIMS = (
         source="docs/theory.md section 21",
         statement="a rate carried by the ratio of 2 / lambda_max costs less training loss than an unchanged one, on "
         "average, given the rate that was tuned",
+        brief="a rate carried by the ratio of 2 / lambda_max costs less than an unchanged one",
         printed="no sentence of a paper: a rule of our own, by the sharpness at initialisation",
         hypotheses=CARRIED,
         checks=checks("learning_rate_transfer", judge_stable_ratio, judge_wrong_sign),

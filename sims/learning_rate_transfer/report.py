@@ -9,7 +9,7 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from sims.common.report import Report, answer, folded
-from sims.common.tables import MISSING, Column, Table, number, predicted, table
+from sims.common.tables import MISSING, Column, Grid, Table, number, predicted, table
 from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, findings, loss_costs, mean_and_error
 
 TITLES = {
@@ -62,7 +62,7 @@ def _by_rule(dataset: xr.Dataset) -> dict[str, tuple[float, float, float]]:
     return numbers
 
 
-def _rule_table(dataset: xr.Dataset) -> str:
+def _rule_table(dataset: xr.Dataset) -> Grid:
     rows = []
     trained = dataset["rate_log10"].isel(size=slice(1, None))
     for rule, (missed, cost, at_chance) in _by_rule(dataset).items():
@@ -72,14 +72,14 @@ def _rule_table(dataset: xr.Dataset) -> str:
     return table([header[:2], header[2:]], rows, "All families and sizes that a rule serves")
 
 
-def _paper_tables(dataset: xr.Dataset) -> list[str]:
+def _paper_tables(dataset: xr.Dataset) -> list[Grid]:
     """A table for each family, in the layout of Zhang et al. 2026, table 5."""
     loss = dataset["loss"].mean("draw", skipna=False)
     by_family = dataset.drop_vars("loss").assign(mean_loss=loss)
     return [_paper_table(by_family.sel(family=family)) for family in dataset["family"].values]
 
 
-def _paper_table(family: xr.Dataset) -> str:
+def _paper_table(family: xr.Dataset) -> Grid:
     rule = next((name for name in CARRIED if family["rate_log10"].sel(rule=name).notnull().any()), UNCHANGED)
     misses = {"miss raw": UNCHANGED, "miss carried": rule}
     losses = {"loss raw": UNCHANGED, "loss carried": rule, "loss tuned": TUNED}
@@ -129,11 +129,11 @@ MISSES = Table("misses", "Miss in decades, by {across}", ["rule"], "rule", _by_s
 COSTS = Table("costs", "Cost in training loss, by {across}", ["rule"], "rule", _by_size("cost"))
 
 
-def _misses(dataset: xr.Dataset) -> str:
+def _misses(dataset: xr.Dataset) -> Grid:
     return MISSES(dataset.sel(rule=_rules(dataset)))
 
 
-def _costs(dataset: xr.Dataset) -> str:
+def _costs(dataset: xr.Dataset) -> Grid:
     mean, stderr = mean_and_error(loss_costs(dataset))
     return COSTS(dataset.assign(cost=mean, cost_stderr=stderr).sel(rule=_rules(dataset)))
 

@@ -76,6 +76,7 @@ def update_slope(dataset: xr.Dataset, rule: str, scaling: str) -> PowerLaw:
 
 @JUDGES.decide(
     claim="Under eps = 1/L the energy of looped Transformers does not depend on L after the first steps of training",
+    brief="Under 1/L the energy of trained looped Transformers does not depend on L",
     source="figure 1",
     rival="it does not under eps = L^(-1/2) either",
     measured="ln H at the most loops less ln H at the fewest, after the last step",
@@ -87,6 +88,7 @@ def judge_loops_bounded(dataset: xr.Dataset) -> Contest:
 @JUDGES.decide(
     claim="Under eps = L^(-1/2) the energy of looped Transformers can explode in the first steps of training: it "
     "grows at least tenfold under some learning rate",
+    brief="Under L^(-1/2) some learning rate makes the energy of looped ones grow tenfold",
     source="section 3.1",
     rival="it at most doubles under all",
     measured="ln H after the last step less ln H before the first, at the largest rate",
@@ -103,6 +105,7 @@ def judge_loops_explode(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Under eps = L^(-1/2) the energy of deep Transformers stays bounded in the first steps of training",
+    brief="Under L^(-1/2) the energy of trained deep Transformers stays bounded",
     source="figure 1",
     rival="it does without a factor, too",
     measured="ln H at the most loops less that at a quarter of them, after the last step, granting a tenth of H",
@@ -113,6 +116,7 @@ def judge_stacks_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Under eps = 1/L what the blocks of deep Transformers add to the stream dies out with depth",
+    brief="Under 1/L what trained blocks of deep Transformers add dies out with depth",
     source="section 3.1",
     rival="it stays, as in looped ones",
     measured="ln C at the most loops less that at the fewest, after the last step: less than half is left",
@@ -127,6 +131,7 @@ def judge_stacks_damped(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="What a looped Transformer adds to its stream grows as eps^2 L^2 = L under eps = L^(-1/2)",
+    brief="Under L^(-1/2) what looped Transformers add to the stream grows as L, untrained",
     source="theorem 1",
     rival="as in the un-normalised loop, exponentially in sqrt(L)",
     measured="the slope of C in L before training, granting a relative correction 1/L",
@@ -141,6 +146,7 @@ def judge_growth(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Energies of looped Transformers before training follow the mean field of steps that share their weights",
+    brief="Untrained looped Transformers have the energies of the mean field of tied steps",
     rival="that of steps with weights of their own",
     measured="H, where the mean field was followed",
 )
@@ -164,6 +170,7 @@ def judge_bounded(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="Under eps = 1/L {rule} updates move the stream of looped Transformers alike at every L",
+    brief="Under 1/L {rule} updates move the stream of looped Transformers alike at every L",
     source="theorem 2, eq. 3",
     rival="they move it as L",
     measured="the slope of |dh_L|^2 / N in L, granting a relative correction 1/L",
@@ -177,6 +184,7 @@ def judge_update(dataset: xr.Dataset, rule: str) -> Contest:
 @JUDGES.decide(
     claim="Isotropic updates move the stream of looped Transformers by (eta eps L)^2 = eta^2 L under eps = L^(-1/2), "
     "too",
+    brief="Under L^(-1/2) isotropic updates move the stream by eta^2 L (outside eps L = O(1))",
     source="theorem 2, whose premise is eps L = O(1)",
     rival="exponentially in sqrt(L), as that of the un-normalised loop",
     measured="the slope of |dh_L|^2 / N in L, granting a relative correction 1/L",
@@ -242,6 +250,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 1 on the pre-norm Transformer",
         statement="H_L = H_0 + O(eps L) + Theta(eps^2 L^2) in looped pre-norm Transformers: bounded under eps = 1/L, "
         "growing as L under eps = L^(-1/2)",
+        brief="looped pre-norm Transformers are bounded under 1/L, grow as L under L^(-1/2)",
         printed='"E[H_L] = H_0 + O(eps L) + Theta(eps^2 L^2). Therefore, to keep residual energy bounded as L -> '
         'infinity, one needs eps L = O(1)" (theorem 1)',
         checks=checks(NAME, judge_bounded, judge_growth, judge_mean_field),
@@ -253,6 +262,7 @@ CLAIMS = (
         source="Wang et al. 2026, theorem 2 on the pre-norm Transformer",
         statement="|dh_L|^2 / N = Theta((eta eps L)^2) under one update of a looped pre-norm Transformer at alpha = 1, "
         "so that eta does not depend on L",
+        brief="an update moves looped pre-norm Transformers as (eta eps L)^2 at alpha 1",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... At the critical loop scaling alpha = 1, (4) gives '
         'eta = Theta(1)" (theorem 2, section 2.2)',
         checks=checks(NAME, *(partial(judge_update, rule=rule) for rule in RULES)),
@@ -265,6 +275,7 @@ CLAIMS = (
         "Transformer; theorem 2 has it where eps L = O(1)",
         statement="beyond the premise eps L = O(1), at alpha = 1/2, too, |dh_L|^2 / N = Theta((eta eps L)^2) under one "
         "update, so that eta ~ L^(-1/2)",
+        brief="an update moves looped pre-norm Transformers as (eta eps L)^2 at alpha 1/2, too",
         printed='"(1/N) E[|Delta h_L|^2] = Theta((eta eps L)^2) ... So depth-invariant one-step output change '
         'requires eta eps L = Theta(1) <=> eta ~ L^(alpha - 1)" (theorem 2)',
         checks=checks(NAME, judge_update_below),
@@ -280,6 +291,7 @@ CLAIMS = (
         source="Wang et al. 2026, figure 1e, f",
         statement="in ten Adam steps eps = 1/L keeps the energy of looped Transformers the same over 1 .. 64 loops, "
         "within a tenth, eps = L^(-1/2) does not",
+        brief="in ten Adam steps 1/L keeps looped Transformers' energy over loops, L^(-1/2) not",
         printed='"standard sqrt(L) scaling ... fails to control variance growth in looped models (e). In contrast, '
         'linear scaling effectively maintains energy invariance ... (f)" (figure 1)',
         hypotheses=SMALL_SCALE,
@@ -291,6 +303,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 3.1, figure 1b, c",
         statement="in ten Adam steps eps = L^(-1/2) stabilises the energy of deep Transformers, within a tenth over "
         "16 .. 64 blocks, and eps = 1/L over-dampens what their blocks add",
+        brief="in ten Adam steps L^(-1/2) steadies deep Transformers' energy, and 1/L damps it",
         printed='"For non-shared deep stacks, 1/sqrt(L) scaling stabilizes residual energy, while 1/L tends to '
         'over-dampen it" (section 3.1)',
         hypotheses=f"{SMALL_SCALE}; what is over-damped is read as the part of the energy that blocks add",
@@ -302,6 +315,7 @@ CLAIMS = (
         source="Wang et al. 2026, section 3.1",
         statement="under eps = L^(-1/2) the energy of looped Transformers can explode in the first ten Adam steps: it "
         "grows more than tenfold at rate 0.03 and 16 loops (44-fold; under eps = 1/L, at that rate, 9-fold)",
+        brief="under L^(-1/2) the energy of looped Transformers can explode in ten Adam steps",
         printed='"1/sqrt(L) scaling is insufficient for looped models: residual energy grows rapidly with L and can '
         'explode during early optimization" (section 3.1)',
         hypotheses=f"{SMALL_SCALE}, here 0.03; tenfold is our reading of 'explode'",

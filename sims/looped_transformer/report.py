@@ -8,7 +8,7 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from sims.common.report import Report, answer
-from sims.common.tables import Column, Table, against, drawn, fitted, number, predicted, rows, table
+from sims.common.tables import Column, Grid, Table, against, drawn, fitted, number, predicted, rows, table
 from sims.looped_transformer.claims import (
     DEEPER,
     JUDGES,
@@ -60,7 +60,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer([judge_loops_bounded(dataset)], words)
 
 
-def _before(dataset: xr.Dataset) -> list[str]:
+def _before(dataset: xr.Dataset) -> list[Grid]:
     def column(scaling: str) -> Column:
         header = [f"H, {scaling}", "mean field", "s.e."]
         return Column(header, lambda at: against(at.sel(scaling=scaling), "residual_energy"))
@@ -68,14 +68,14 @@ def _before(dataset: xr.Dataset) -> list[str]:
     return _by_model(dataset.isel(update=0), "before training", column)
 
 
-def _after(dataset: xr.Dataset) -> list[str]:
+def _after(dataset: xr.Dataset) -> list[Grid]:
     def column(scaling: str) -> Column:
         return Column(f"H, {scaling}", lambda at: drawn(at.sel(scaling=scaling), "residual_energy"))
 
     return _by_model(dataset.isel(update=-1), "after {steps} Adam steps", column)
 
 
-def _by_model(at: xr.Dataset, when: str, column: Callable[[str], Column]) -> list[str]:
+def _by_model(at: xr.Dataset, when: str, column: Callable[[str], Column]) -> list[Grid]:
     """A table of either model, with a column for each scaling."""
     columns = [*map(column, SCALINGS)]
     tables = {model: Table(when, f"{title}, {when}", ["loops"], "loops", columns) for model, title in TITLES.items()}
@@ -106,7 +106,7 @@ SPLIT_TABLE = Table(
 )
 
 
-def _split_table(dataset: xr.Dataset) -> str:
+def _split_table(dataset: xr.Dataset) -> Grid:
     return SPLIT_TABLE(dataset.isel(loops=-1, update=[0, -1]).assign_coords(update=["before", "after"]))
 
 
@@ -138,7 +138,7 @@ GAIN_TABLE = Table(
 )
 
 
-def _increments(dataset: xr.Dataset) -> str:
+def _increments(dataset: xr.Dataset) -> Grid:
     count, lines = dataset.sizes["increment"], []
     for model, distance in product(TITLES, (1, count // 2, count - 1)):
         by_state = dataset["increment_correlation"].sel(model=model).values
@@ -147,7 +147,7 @@ def _increments(dataset: xr.Dataset) -> str:
     return table(["model", "distance", "before", "after"], lines, title)
 
 
-def _update_table(dataset: xr.Dataset) -> str:
+def _update_table(dataset: xr.Dataset) -> Grid:
     def cells(at: xr.Dataset) -> list[str]:
         return [drawn(at.sel(rule=rule, scaling=name), "first_order_change") for rule in RULES for name in SCALINGS[1:]]
 
@@ -157,8 +157,8 @@ def _update_table(dataset: xr.Dataset) -> str:
     return table(header, lines, "Looped: |dh_L|^2 / N under one update at learning rate 1, to first order")
 
 
-def _rivals(dataset: xr.Dataset) -> list[str]:
-    def compared(name: str, update: int, title: str) -> str:
+def _rivals(dataset: xr.Dataset) -> list[Grid]:
+    def compared(name: str, update: int, title: str) -> Grid:
         def column(header: str) -> Column:
             model, scaling, start = RIVALS[header]
             return Column(header, lambda at: drawn(at.sel(model=model, scaling=scaling), start + name))

@@ -81,6 +81,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, tables 15, 26, 31, 36",
         statement="GPT-2, as printed: under standard parameterization the best learning rate moves with the width, by "
         "more than an octave on average over four optimizers",
+        brief="GPT-2: the best rate moves with the width, by the standard",
         printed='"SP exhibits substantial shifts in the optimal learning rate when width is scaled" (section 5.2)',
         hypotheses=f"{FOUR}; {WIDTHS}; {PRINTED}",
         checks=(lost(WIDTH_STANDARD),),
@@ -92,6 +93,7 @@ CLAIMS = (
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate moves over widths by about an "
         "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, "
         "no table decides)",
+        brief="GPT-2: the best base rate stays over widths under condition 3.1",
         printed='"when width is scaled, whereas muP keeps the optimal base learning rate nearly invariant" (section '
         "5.2)",
         hypotheses=f"{FOUR}; {WIDTHS}, where the paper claims it of Sophia above 256 alone; {PRINTED}",
@@ -104,6 +106,7 @@ CLAIMS = (
         statement="GPT-2, as printed: under condition 3.1 the best base learning rate moves over depths by about an "
         "octave at most, not by half an octave per doubling, on average over four optimizers (judged alone, "
         "Muon-Kimi's table decides so, and no other)",
+        brief="GPT-2: the best base rate stays over depths under condition 3.1",
         printed='"Under depth scaling, muP also preserves HP transferability" (section 5.2)',
         hypotheses=f"{FOUR}; {DEPTHS}; {PRINTED}",
         checks=(kept(DEPTH_MANY),),
@@ -114,6 +117,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.3, tables 19, 30, 35, 40",
         statement="GPT-2, as printed: under condition B.1 the best base learning rate moves with the depth, by more "
         "than an octave on average over four optimizers (with Shampoo alone it stays: S10j)",
+        brief="GPT-2: the best base rate moves with the depth under condition B.1",
         printed='"Condition B.1 shifts the optimal learning rate as depth increases, indicating a failure of HP '
         'transfer in practical multi-transformation architectures" (section 5.3)',
         hypotheses=f"{FOUR}; {DEPTHS}; {PRINTED}",
@@ -125,6 +129,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 22, 23, 25",
         statement="GPT-2, as printed: the best weight decay stays within an octave under condition 3.1, and not by the "
         "standard in width",
+        brief="GPT-2: the best weight decay stays under 3.1, and not by the standard in width",
         printed='"SP fails to transfer the optimal base weight decay across widths. ... Condition 3.1 (k >= 2) '
         'approximately transfers the optimal base weight decay" (tables 22 and 23)',
         hypotheses=f"Muon-Kimi with AdamW; {WIDTHS}, {DEPTHS}; {PRINTED}",
@@ -135,6 +140,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 16, 18, 25, 27, 29, 32, 34, 39",
         statement="GPT-2, as printed: the largest nets end lower under condition 3.1 than by the standard",
+        brief="GPT-2: the largest nets end lower under condition 3.1 than by the standard",
         printed='"muP from Condition 3.1 (k >= 2) transfers the optimal base learning rate across depths, and '
         'achieves lower loss than SP as the depth increases" (table 18)',
         hypotheses=f"every table whose caption says so; each net at its own best value; {PRINTED}",
@@ -145,6 +151,7 @@ CLAIMS = (
         kind=Kind.AS_STATED,
         source="Zheng et al. 2026, tables 34, 35, figure 7",
         statement="GPT-2 with Shampoo, as printed: condition 3.1 reaches lower loss than condition B.1 in depth",
+        brief="GPT-2 with Shampoo: condition 3.1 ends lower than condition B.1 in depth",
         printed='"For Shampoo-AdamW, muP from Condition B.1 (k = 1) gives weaker depth scaling and higher validation '
         'loss than muP from Condition 3.1 (k >= 2)" (table 35)',
         hypotheses=f"each net at its own best rate, averaged over 8 .. 256 blocks at width 256; {PRINTED}",
@@ -156,6 +163,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.3",
         statement="Muon-Kimi, Muon and Sophia train deep GPT-2 better under condition 3.1 than under B.1, if better "
         "means lower loss (the paper compares rates; lower loss it claims of Shampoo alone, S10g)",
+        brief="GPT-2 with Muon-Kimi, Muon, Sophia: condition 3.1 ends lower than B.1 in depth",
         printed='"our theory predicts that Condition 3.1 should provide a better parameterization" (section 5.3)',
         hypotheses="a reading of 'a better parameterization': the text compares rates, not losses. Muon-Kimi, Muon and "
         f"Sophia, each net at its own best rate, averaged over 8 .. 256 blocks at width 256; {PRINTED}",
@@ -171,6 +179,7 @@ CLAIMS = (
         kind=Kind.READING,
         source="Zheng et al. 2026, section 5.2, 'similar advantage' of figure 8 read as figure 1's",
         statement="Sophia in width: as for the other optimizers, condition 3.1 has the lower loss at the largest width",
+        brief="GPT-2 with Sophia: condition 3.1 ends lower at the largest width",
         printed='"Muon-AdamW, Shampoo-AdamW, and Sophia, respectively. They show the similar advantage of the muP '
         'formulation from Condition 3.1 over SP" (section 5.2)',
         hypotheses="a reading: captions claim it of the other optimizers in width, and of Sophia in depth alone. "
@@ -184,6 +193,7 @@ CLAIMS = (
         kind=Kind.READING,
         source="Zheng et al. 2026, section 5.3 ('similar trends')",
         statement=f"GPT-2 with Shampoo, as printed: under condition B.1 the best rate {MOVES}",
+        brief="GPT-2 with Shampoo: the best rate moves with the depth under condition B.1",
         printed='"The same comparison for Shampoo-AdamW and Sophia in Figures 7 and 9 at Appendix E.3 shows similar '
         'trends" (section 5.3)',
         hypotheses=f"a reading: the trend is that of figure 2, a shift under condition B.1; {OCTAVE}; table 35; "
@@ -197,6 +207,7 @@ CLAIMS = (
         kind=Kind.READING,
         source="Zheng et al. 2026, section 5.4 ('not universal')",
         statement=f"GPT-2 with Shampoo, as printed: under standard parameterization the best rate {MOVES}",
+        brief="GPT-2 with Shampoo: the best rate moves with the depth by the standard",
         printed=NOT_UNIVERSAL,
         hypotheses=f"a reading: table 33 prints losses that rise with the depth, and no shift; {OCTAVE}; {DEPTHS}; "
         f"{PRINTED}",
@@ -209,6 +220,7 @@ CLAIMS = (
         kind=Kind.READING,
         source="Zheng et al. 2026, section 5.4 ('not universal')",
         statement=f"GPT-2 with Sophia, as printed: under standard parameterization the best rate {MOVES}",
+        brief="GPT-2 with Sophia: the best rate moves with the depth by the standard",
         printed=NOT_UNIVERSAL,
         hypotheses=f"{OCTAVE}; table 38; {DEPTHS}; {PRINTED}",
         checks=(lost(SOPHIA_BY_STANDARD[:1]),),
@@ -219,6 +231,7 @@ CLAIMS = (
         source="Zheng et al. 2026, figure 7",
         statement="GPT-2 with Shampoo, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 "
         "than under B.1",
+        brief="GPT-2 with Shampoo: the best rate moves less in depth under 3.1 than under B.1",
         printed='"models trained with Shampoo-AdamW: ... Condition 3.1 yields more stable HP transfer" (figure 7)',
         hypotheses=f"stable means that the best rate stays; tables 34 and 35; {PRINTED}",
         checks=_steadier(*SHAMPOO_BY_CONDITION),
@@ -229,6 +242,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, figure 6",
         statement="GPT-2 with Shampoo, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 "
         "than by the standard",
+        brief="GPT-2 with Shampoo: the best rate moves less in depth under 3.1 than by standard",
         printed=RELIABLE,
         hypotheses=f"reliable means that the best rate stays; tables 33 and 34; {PRINTED}",
         checks=_steadier(*SHAMPOO_BY_STANDARD),
@@ -239,6 +253,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, figure 8",
         statement="GPT-2 with Sophia, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 "
         "than by the standard",
+        brief="GPT-2 with Sophia: the best rate moves less in depth under 3.1 than by standard",
         printed=RELIABLE,
         hypotheses=f"reliable means that the best rate stays; tables 38 and 39; {PRINTED}",
         checks=_steadier(*SOPHIA_BY_STANDARD),
@@ -249,6 +264,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, table 17",
         statement="GPT-2 with Muon-Kimi, as printed: under standard parameterization the best rate stays within an "
         "octave over 4 .. 256 blocks",
+        brief="GPT-2 with Muon-Kimi: the best rate stays over depths by the standard",
         printed='"For Muon-Kimi-AdamW, with LayerNorm, SP transfers the optimal base learning rate across the tested '
         'depths" (table 17)',
         hypotheses=f"nets with LayerNorm, which the paper holds responsible; {PRINTED}",
@@ -260,6 +276,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 28, 29",
         statement="GPT-2 with Muon, as printed: over 4 .. 256 blocks the best rate moves less under condition 3.1 than "
         "by the standard",
+        brief="GPT-2 with Muon: the best rate moves less in depth under 3.1 than by standard",
         printed='"For Muon-AdamW, SP shifts the optimal base learning rate across depths" (table 28)',
         hypotheses="the captions say of condition 3.1 (table 29) that it 'approximately transfers' what the standard "
         f"'shifts'; {PRINTED}",
@@ -271,6 +288,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, figure 3, tables 20, 21",
         statement="GPT-2 with Muon-Kimi and without LayerNorm, as printed: from 32 blocks on fewer runs are lost under "
         "condition 3.1 than by the standard",
+        brief="GPT-2 without LayerNorm: under 3.1 fewer deep runs are lost than by the standard",
         printed='"without LayerNorm, muP from Condition 3.1 (k >= 2) has stable runs ... at large depth L >= 32" '
         "(table 21)",
         hypotheses="stable means a loss below that of a net that knows nothing, ln 50257. Rates are 2^-11 .. 2^-7 "
@@ -285,6 +303,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.4, figure 3, table 21",
         statement="GPT-2 with Muon-Kimi and without LayerNorm, as printed: from 32 blocks on the best rate under "
         "condition 3.1 stays",
+        brief="GPT-2 without LayerNorm: the best rate stays from 32 blocks on under 3.1",
         printed='"and approximately transfers the optimal base learning rate at large depth L >= 32" (table 21)',
         hypotheses="a best rate at an end of the grid says nothing of where the best rate is; one printed run a cell",
         checks=checks(NAME, judge_unnormalised_transfer),
@@ -295,6 +314,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.3",
         statement="GPT-2, as printed: at the best rate of the base model, carried to 8 .. 256 blocks, losses are lower "
         "under condition 3.1 than under B.1, with each of four optimizers",
+        brief="GPT-2: at the base model's best rate condition 3.1 ends lower than B.1 in depth",
         printed='"our theory predicts that Condition 3.1 should provide a better parameterization" (section 5.3)',
         hypotheses=f"a reading: better for whoever tunes the base model and carries its rate. {FOUR}; {DEPTHS}; one "
         f"rate for both conditions, as the base model is the same; {PRINTED}",

@@ -7,7 +7,7 @@ import xarray as xr
 
 from meanfield.verification import Finding
 from sims.common.report import Report
-from sims.common.tables import MISSING, number, slope, table
+from sims.common.tables import MISSING, Grid, number, slope, table
 from sims.reported_losses.judges import (
     BY_CONDITION,
     DEPTH_MANY,
@@ -29,7 +29,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return f"Best rates move {moves[0]} octaves in width (3.1: {moves[1]}), {in_depth}."
 
 
-def _drifts(dataset: xr.Dataset) -> str:
+def _drifts(dataset: xr.Dataset) -> Grid:
     """A line for every table: what it follows, its optimum at both ends, its drift, what carrying costs."""
     lines = []
     for at in (dataset.sel(table=place) for place in dataset["table"].values):
@@ -46,7 +46,7 @@ def _drifts(dataset: xr.Dataset) -> str:
     return table(header, lines, how)
 
 
-def _carried(dataset: xr.Dataset) -> str:
+def _carried(dataset: xr.Dataset) -> Grid:
     """What a user pays for condition B.1 instead of 3.1, at the base model's best rate."""
     lines = []
     for above, below in BY_CONDITION:
@@ -63,7 +63,7 @@ def _optimum(at: xr.Dataset, place: int) -> str:
     return f"{float(at['optimum'][place]):.2f}{'' if at['bracketed'][place] else EDGE}"
 
 
-def _scatter(dataset: xr.Dataset) -> str:
+def _scatter(dataset: xr.Dataset) -> Grid:
     """What repeats of the base model say of the error of a loss."""
     lines = {}
     for at in (dataset.sel(table=place) for place in dataset["table"].values):
@@ -75,12 +75,12 @@ def _scatter(dataset: xr.Dataset) -> str:
     )
 
 
-def _whole(dataset: xr.Dataset) -> list[str]:
+def _whole(dataset: xr.Dataset) -> list[Grid]:
     """The tables that were asked for."""
     return [_printed(dataset.sel(table=int(shown))) for shown in dataset.attrs["shown"].split()]
 
 
-def _printed(at: xr.Dataset) -> str:
+def _printed(at: xr.Dataset) -> Grid:
     grid = at["log2_value"].values
     inside = np.isfinite(grid)
     lines = []

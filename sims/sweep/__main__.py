@@ -20,8 +20,8 @@ import xarray as xr
 from meanfield.common import require_writable
 from sims import simulation
 from sims.common.command import CommandParser, Service, add_output_options, add_worker_options, worker_arguments
-from sims.common.report import report
-from sims.common.results import Results, require_dataset_name
+from sims.common.report import Document
+from sims.common.results import Results, in_form, require_dataset_name
 from sims.common.tables import table
 from sims.sweep.plan import Plan, check_points, label, read_plan
 
@@ -45,7 +45,7 @@ EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 def add_options(parser: CommandParser) -> None:
     parser.add_argument("--config", type=Path, required=True, metavar="FILE.toml", help="what to run")
     add_worker_options(parser)
-    add_output_options(parser, companion="a folder of all points goes")
+    add_output_options(parser, companion="its page and a folder of all points go")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,9 +59,11 @@ def run(options: argparse.Namespace) -> int:
         dataset = _swept(plan, options, results)
         results.keep(dataset)
     else:
-        print(f"reading the finished sweep in {results.dataset_path} (--force runs all points again)\n")
-    print(_text(dataset, plan))
-    print(f"\ndataset  {results.dataset_path}\npoints   {_folder(plan, results)}")
+        results.tell(f"reading the finished sweep in {results.dataset_path} (--force runs all points again)\n")
+    document = _document(dataset, plan)
+    print(in_form(document, options))
+    results.keep_page(dataset, document)
+    results.tell(f"\ndataset  {results.dataset_path}\npoints   {_folder(plan, results)}\npage     {results.page_path}")
     return 0
 
 
@@ -122,7 +124,7 @@ def _coordinate(name: str, values: list[Any]) -> list[Any]:
     return values if numbers and name != "seed" else [label(value) for value in values]
 
 
-def _text(dataset: xr.Dataset, plan: Plan) -> str:
+def _document(dataset: xr.Dataset, plan: Plan) -> Document:
     """What the sweep holds: its grid, and every variable with its dims."""
     grid = " x ".join(f"{name} ({len(values)})" for name, values in plan.sweep.items())
     rows = [
@@ -130,7 +132,8 @@ def _text(dataset: xr.Dataset, plan: Plan) -> str:
         for name, variable in dataset.data_vars.items()
     ]
     answer = f"{len(rows)} variables at {len(plan.points)} points, in one dataset."
-    return report(f"What does sims.{plan.simulation} give over {grid}?", answer, [table(["variable", "dims"], rows)])
+    question = f"What does sims.{plan.simulation} give over {grid}?"
+    return Document(question=question, answer=answer, parts=[table(["variable", "dims"], rows)])
 
 
 COMMAND = Service(name="sweep", description=__doc__, epilog=EXAMPLE, add=add_options, work=run)

@@ -104,11 +104,6 @@ def drawn_slope(at: xr.Dataset, name: str = LABEL_SCALE) -> PowerLaw:
     return Series.of(at, name).law("depth")
 
 
-def local_slopes(at: xr.Dataset) -> list[PowerLaw]:
-    """Slopes of the label term's drawn scale from every depth to the next."""
-    return [drawn_slope(at.isel(depth=slice(place, place + 2))) for place in range(at.sizes["depth"] - 1)]
-
-
 def has_mean_field(dataset: xr.Dataset) -> bool:
     """Whether the mean field is beside the draws: not of inputs that are given."""
     return bool(dataset[f"log_{LABEL_SCALE}_mean_field"].notnull().all())
@@ -130,6 +125,7 @@ def judge_limit(dataset: xr.Dataset, norm: str) -> Ruling:
 
 @JUDGES.decide(
     claim="{norm}-norm: drawn eta* of the label term falls as the mean field says over L = {depths}",
+    brief="{norm}-norm: drawn slopes of eta* are those of the mean field, L = {depths}",
     rival="as it says of {other}-norm",
     measured="slopes of the label term's scale",
     cases=CASES,
@@ -149,6 +145,7 @@ judge_post_theory, judge_pre_theory = (partial(judge_theory, norm=norm) for norm
 
 @JUDGES.decide(
     claim="Where a Transformer normalises has minimal effect: slopes differ by less than a tenth of post-norm's",
+    brief="The slopes of pre- and post-norm differ by less than a tenth of the latter",
     source="section 4.5",
     rival="they differ as in the mean field",
     measured="slope of pre-norm less that of post-norm over L = {depths}, without a factor on branches",
@@ -165,6 +162,7 @@ def judge_placement(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="In the limit of depth slopes of pre- and post-norm differ by less than a tenth of 3/2",
+    brief="In the limit of depth the slopes of pre- and post-norm differ by less than 0.15",
     source="section 4.5, taken to the limit",
     rival="by {rival:.3f} at L = {far}, as -3/2 and the slope of L^(-1/2) (ln L)^(-3/2) do",
     measured="local slopes of the mean field, without a factor on branches",
@@ -252,6 +250,7 @@ def judge_fluctuations(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="rho at layer {layer} is the same for all directions, up to a remainder that vanishes as fluctuations do",
+    brief="At layer {layer} rho is the same for all directions, up to what vanishes with the width",
     source="eqs. 42, 43",
     rival="what tokens share keeps more than what sums to zero over tokens, at any width",
     measured="slope in n of half the difference, mean over nets",
@@ -303,6 +302,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.5, appendix D.4",
         statement="post-norm Transformers: eta* = Theta(L^(-3/2)) in the depth units L = 2 D + O(1), D the blocks "
         "(judged: the label term, which decides where outputs are few)",
+        brief="post-norm Transformers: eta* = Theta(L^(-3/2)), L = 2 D + O(1) for D blocks",
         printed='"Under Assumption 1 and the one-step maximal-update decomposition used throughout Appendix B-C, the '
         'AM-muP maximal-update learning rate eta* (Sec. 3.2) satisfies eta*(L_tr) = Theta(L_tr^(-3/2))" (appendix '
         "D.4, corollary)",
@@ -315,6 +315,7 @@ CLAIMS = (
         source="Zhang et al. 2026, section 3.5 and appendix D.4, without the condition that both state",
         statement="pre-norm Transformers at initialisation, without the remark's condition: eta* = Theta(L^(-3/2)), as "
         "for post-norm (judged: the label term)",
+        brief="pre-norm Transformers at initialisation: eta* = Theta(L^(-3/2)), as post-norm",
         printed='"For pre-norm units ... the same argument applies after redefining the depth-unit map ... Under '
         'this analogous tangent-propagation stability condition, the depth exponent is unchanged" (appendix D.4, '
         "remark)",
@@ -331,6 +332,7 @@ CLAIMS = (
         "depth at initialisation",
         statement="normalisation placement has minimal effect on the exponent of eta* in the limit of depth, at "
         "initialisation",
+        brief="normalisation placement hardly moves the exponent of eta* in the limit of depth",
         printed='"normalization placement ... when their Jacobians remain bounded at initialization; they affect '
         'constants in the update budget rather than the leading depth exponent" (section 3.1)',
         hypotheses="those of A20a, but for bounded Jacobians, which section 3.1 asks for and pre-norm nets do not have "
@@ -346,6 +348,7 @@ CLAIMS = (
         source="Zhang et al. 2026, assumption 1 of appendix D, eq. 42-44",
         statement="rho_{l:h} is bounded in depth, one for all directions of parameters up to o(1), and its "
         "fluctuations vanish (judged: two kinds of directions, between which the tangents of weights lie)",
+        brief="rho_{l:h} is bounded in depth, one for all directions, and hardly fluctuates",
         printed='"0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with constants independent of L_tr, h, and l ... '
         'corresponding overlap fluctuations are negligible" (appendix D.3, assumption 1)',
         hypotheses="it is one: appendix D assumes it",

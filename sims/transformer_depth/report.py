@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import PAPERS_EXPONENT, Finding
+from meanfield.verification import PAPERS_EXPONENT, Finding, Series
 from sims.common.report import Report, answer, folded
-from sims.common.tables import MISSING, Column, Table, drawn, number, predicted, signed, slope
+from sims.common.tables import MISSING, Column, Grid, Table, drawn, number, predicted, signed, slope
 from sims.transformer_depth.claims import (
     LABEL_SCALE,
     LOCAL,
@@ -21,7 +21,6 @@ from sims.transformer_depth.claims import (
     has_mean_field,
     judge_post_limit,
     judge_pre_limit,
-    local_slopes,
     net_of,
     pre_norm_slope,
     predicted_slope,
@@ -53,7 +52,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     return answer(judged, f"slope {words} of the label term's eta* at L = {far:,}")
 
 
-def _scale_tables(dataset: xr.Dataset) -> list[str]:
+def _scale_tables(dataset: xr.Dataset) -> list[Grid]:
     """eta* of the label term by depth and attention, drawn and predicted, without scaling."""
 
     def of_norm(norm: str) -> Table:
@@ -67,7 +66,8 @@ def _scale_tables(dataset: xr.Dataset) -> list[str]:
 
 def _scale_column(attention: str, net: xr.Dataset) -> Column:
     """Of one net: drawn, mean field, standard errors apart, and the slope from the depth above to this one."""
-    local = [MISSING, *(slope(law.exponent, law.stderr) for law in local_slopes(net))]
+    between = Series.of(net, LABEL_SCALE).local_slopes("depth")
+    local = [MISSING, *map(slope, between.slope, between.stderr)]
     slopes = dict(zip(net["depth"].values, local, strict=True))
 
     def cells(at: xr.Dataset) -> list[str]:
@@ -108,6 +108,11 @@ SLOPE_TABLE = Table(
 )
 
 
+def _slopes_in_use(dataset: xr.Dataset) -> Grid:
+    """For attention as it is in use."""
+    return SLOPE_TABLE(dataset.sel(attention_scale=[IN_USE]))
+
+
 def _local_columns(dataset: xr.Dataset) -> list[Column]:
     """Of either norm: the slopes by scale of attention, and its law."""
     first, *others = map(str, dataset["attention_scale"].values)
@@ -132,7 +137,7 @@ LOCAL_TABLE = Table(
 )
 
 
-def _local_table(dataset: xr.Dataset) -> str:
+def _local_table(dataset: xr.Dataset) -> str | Grid:
     """Nothing where inputs are given."""
     return LOCAL_TABLE(dataset) if has_mean_field(dataset) else ""
 
@@ -151,7 +156,7 @@ LAYER_TABLE = Table(
 )
 
 
-def _layer_table(dataset: xr.Dataset) -> str:
+def _layer_table(dataset: xr.Dataset) -> Grid:
     """Tokens, stream and rho of the deepest nets, for attention as in use, at powers of two and at the last layer."""
     deepest = dataset.sel(attention_scale=IN_USE, scaling="none", start=0)
     last = int(deepest["layer"][-1])
@@ -198,6 +203,7 @@ REPORT = Report(
     "the deepest nets, more of others, seed {seed}; learning rate 1",
     parts=[_scale_tables, SLOPE_TABLE, _local_table, _layer_table, _breaks],
     findings=findings,
+    brief=_slopes_in_use,
     heavy=(LABEL_SCALE, WHOLE, RHO),
     words=WORDS,
 )

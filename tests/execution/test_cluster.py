@@ -15,7 +15,7 @@ from meanfield.execution.chunks import PieceStore
 from meanfield.execution.digests import code_digest
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
-from sims.common import results as _results
+from sims.common.study import Study
 from sims.looped_update import STUDY as looped_update
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -81,7 +81,7 @@ def test_a_run_begun_there_is_finished_here(running, small_chunks, tmp_path):
 
 
 def test_the_command_writes_the_same_dataset(running, tmp_path, monkeypatch):
-    monkeypatch.setattr(_results.Results, "keep_figure", lambda *_: None)  # most of the time, and tested elsewhere
+    monkeypatch.setattr(Study, "pictures", lambda *_: {})  # most of the time, and tested elsewhere
     arguments = ["--loops", "2", "4", "--width", "16", "--draws", "4"]
     datasets = []
     # Here first: this process then compiles what two workers there would compile at once.

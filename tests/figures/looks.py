@@ -5,11 +5,11 @@ import re
 import numpy as np
 from matplotlib.colors import to_hex
 
-from figures.style import FURTHER, LAW, MEAN_FIELD, MEASURED
+from figures.style import FURTHER, GREY, LAW, MEAN_FIELD, MEASURED
 from tests.figures.plotted import DRAWN, NUMBERS, ROUNDING, _derived, _is_named, _places
 
-COLORS = {MEASURED: "black", MEAN_FIELD: "blue", LAW: "vermilion"}
-COLORS |= dict(zip(FURTHER, ("green", "purple", "orange", "sky"), strict=True))
+COLORS = {MEASURED: "black", MEAN_FIELD: "blue", LAW: "vermilion", GREY: "grey"}
+COLORS |= dict(zip(FURTHER, ("green", "purple", "orange", "sky", "wine", "olive"), strict=True))
 LINES = {"-": "line", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}
 # A value's error is that of the mean it is made of, times what the derivative of a root or an inverse root asks for.
 FACTORS = {"": 1.0, "half of ": 0.5, "twice ": 2.0}

@@ -20,7 +20,7 @@ def dataset(request, tmp_path_factory):
 
 def test_lines_are_the_numbers(dataset):
     deepest, name = dataset.isel(depth=-1), "label_term"
-    growth, ratio = figure.draw(dataset).axes
+    growth, ratio = _panels(dataset)[-2:]
     theory, law = (line.get_ydata() for line in growth.lines[:2])
     np.testing.assert_array_equal(theory, deepest[f"{name}_mean_field"].values)
     np.testing.assert_array_equal(law, deepest[f"{name}_law"].values)
@@ -30,6 +30,30 @@ def test_lines_are_the_numbers(dataset):
     for container, column in zip(ratio.containers, (best(deepest, name), f"{name}_limit"), strict=True):
         np.testing.assert_allclose(container.lines[0].get_ydata(), deepest[column].values / theory)
     assert growth.get_xscale() == growth.get_yscale() == "log"
+
+
+def _panels(dataset):
+    """Of scales, eta* and over the papers' law; of growth and its ratio to the mean field."""
+    axes = figure.draw(dataset).axes
+    return [*axes[::2], *axes[1::2]]
+
+
+def test_scales_are_the_numbers(dataset):
+    """Over the theory's first, or their own first where there is no theory; below over L^(-3/2)."""
+    scales, flat, *_ = _panels(dataset)
+    depth = dataset["depth"].values
+    law = (depth / depth[0]) ** -1.5
+    whole, label = ([container.lines[0].get_ydata() for container in axes.containers] for axes in (scales, flat))
+    drawn = dataset[best(dataset, "learning_rate_scale")].values
+    np.testing.assert_allclose(whole[0] / whole[0][0], drawn / drawn[0])
+    for above, below in zip(whole, label, strict=True):
+        np.testing.assert_allclose(below, above / law)
+    (line,) = (line for line in scales.lines if line.get_label() == "papers, $L^{-3/2}$")
+    np.testing.assert_allclose(line.get_ydata(), law)
+
+
+def test_nets_of_one_depth_have_no_scales(dataset):
+    assert len(figure.draw(dataset.isel(depth=[-1])).axes) == 2
 
 
 def test_the_title_says_the_exponent_of_the_report(dataset):

@@ -1,6 +1,8 @@
 """Figures from the command line: every format whole and equal each time, styles, captions, refusals."""
 
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import xarray as xr
 from figures import figure_names
 from figures import looped_update as figure
 from figures._command import draw_all, draw_one
-from figures.render import caption
+from figures.render import caption, rendered
 from sims.looped_update import STUDY as simulation
 from tests.sims.commands import unread
 
@@ -33,6 +35,24 @@ def test_every_format_is_the_same_each_time(folder):
         contents.append([file.read_bytes() for file in files])
     assert contents[0] == contents[1]
     assert [content[:4] for content in contents[0]] == [b"\x89PNG", b"<?xm", b"%PDF"]
+
+
+def test_pictures_of_a_page_name_their_parts_apart(folder):
+    """Every name is used as it is given, and no two pictures share one; words are outlines, on a white ground."""
+    with xr.open_dataset(folder / f"{NAME}.nc", engine="netcdf4") as stored:
+        dataset = stored.load()
+    pictures = [rendered(figure.draw, dataset, "svg", style).decode() for style in ("light", "print")]
+    names = [re.findall(r'\bid="([^"]+)"', picture) for picture in pictures]
+    for picture, own in zip(pictures, names, strict=True):
+        assert len(own) == len(set(own)) > 100
+        assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', picture))
+        assert {first or second for first, second in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', picture)} <= set(
+            own
+        )
+        assert "<text" not in picture
+        assert re.search(r'id="m\w+-patch_1">\s*<path d="[^"]+" style="fill: #ffffff', picture)
+        ElementTree.fromstring(picture)
+    assert not set(names[0]) & set(names[1])
 
 
 def test_the_caption_makes_the_numbers_again(folder, tmp_path):

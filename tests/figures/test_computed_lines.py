@@ -36,8 +36,10 @@ def test_scales_of_drifting_nets(shown):
     first, last = int(dataset["depth"][0]), 30
     rules = dict(zip(("fan_in", "he", "energy"), ("1/q", "2 (He)", "1/E[$\\sigma^2$]"), strict=True))
     for below in axes[len(axes) // 2 :]:
-        above = axes[list(axes).index(below) - len(axes) // 2].get_title()
-        cases = {"ReLU": "relu"} | {label: f"{above}, {rule}" for rule, label in rules.items()}
+        above = {"GELU": "gelu", "SiLU": "silu"}.get(
+            title := axes[list(axes).index(below) - len(axes) // 2].get_title(), title
+        )
+        cases = {"ReLU, 2 (He)": "relu"} | {label: f"{above}, {rule}" for rule, label in rules.items()}
         points = [container[0].get_ydata() for container in below.containers]
         for (label, case), point in zip(cases.items(), points, strict=True):
             at = dataset.sel(case=case)
@@ -72,8 +74,8 @@ def test_costs_of_carried_rates(shown):
 def test_ratios_of_paddings(shown):
     """Dotted: lambda^l, that ends where the mean field does; of long lines lambda = 1 - (pi / (N + 1))^2 / 3."""
     dataset, axes = shown("cnn_padding")
-    ratios, far = axes[1], axes[2]
-    dotted = [line.get_ydata() for line in ratios.lines if line.get_linestyle() == ":"]
+    _, _, ratios, far = axes
+    dotted = [line.get_ydata() for line in ratios.lines if line.get_linestyle() == ":" and len(line.get_ydata())]
     for grid, law in zip(dataset["grid"].values, dotted, strict=True):
         zero, circular = (
             dataset["label_term_mean_field"].sel(grid=grid, padding=padding) for padding in ("zero", "circular")
@@ -84,6 +86,21 @@ def test_ratios_of_paddings(shown):
     sites, time = 20_000, np.asarray(line.get_xdata())
     eigenvalue = (1 + 2 * np.cos(np.pi / (sites + 1))) / 3
     np.testing.assert_allclose(line.get_ydata(), eigenvalue ** (2 * time * (sites + 1) ** 2), rtol=1e-6)
+
+
+def test_scales_of_paddings(shown):
+    """eta* of the label term under zero padding over that under circular padding; dashed: one exponent."""
+    dataset, (scales, *_) = shown("cnn_padding")
+    name = "label_learning_rate_scale"
+    over = {end: dataset[f"{name}{end}"].sel(padding="zero") / dataset[f"{name}{end}"].sel(padding="circular")
+            for end in ("", "_mean_field")}  # fmt: skip
+    shares = (dataset[f"{name}_stderr"] / dataset[name]) ** 2
+    errors = over[""] * np.sqrt(shares.sum("padding"))
+    lines = [line for line in scales.lines if line.get_linestyle() == "-" and len(line.get_xdata()) > 1]
+    for place, (line, bars) in enumerate(zip(lines, scales.containers, strict=True)):
+        alike(line.get_ydata(), over["_mean_field"][place].values)
+        alike(bars[0].get_ydata(), over[""][place].values)
+        alike([np.ptp(np.asarray(bar)[:, 1]) / 2 for bar in bars[2][0].get_segments()], errors[place].values)
 
 
 def test_terms_over_their_limits(shown):

@@ -86,5 +86,37 @@ def test_two_dimensional_quadrature_agrees_with_the_angle():
 
 
 def test_unknown_names_list_the_choices():
-    with pytest.raises(ValueError, match="'relu', 'linear', 'gelu', 'tanh', 'silu'"):
+    with pytest.raises(ValueError, match="'relu', 'linear', 'gelu', 'tanh', 'silu', 'erf'"):
         activation_named("swish")
+
+
+def _integral(function, c_u, c_v, rho):
+    """E f(u) f(v) by nested one-dimensional quadrature, v given u being a Gaussian."""
+
+    def density(x):
+        return np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+    def given(x):
+        inner = lambda y: function(np.sqrt(c_v) * (rho * x + np.sqrt(1 - rho**2) * y)) * density(y)  # noqa: E731
+        return quad(inner, -9, 9, epsabs=1e-11)[0]
+
+    return quad(lambda x: function(np.sqrt(c_u) * x) * given(x) * density(x), -9, 9, epsabs=1e-11)[0]
+
+
+@pytest.mark.parametrize("rho", [-0.7, 0.0, 0.4])
+def test_closed_forms_of_erf_are_the_integrals(rho):
+    """Arc-sine kernel and those of its slope; one with the variance in place of twice it is told apart."""
+    erf, (c_u, c_v) = activation_named("erf"), (0.7, 2.3)
+    args = (np.array(c_u), np.array(c_v), np.array(rho * np.sqrt(c_u * c_v)))
+    products = {
+        "product": erf.function,
+        "gate_product": erf.gate,
+        "gate_square_product": lambda z: erf.gate(z) ** 2,
+        "square_product": lambda z: erf.function(z) ** 2,
+    }
+    for which, function in products.items():
+        expected = _integral(function, c_u, c_v, rho)
+        assert getattr(erf, which)(*args) == pytest.approx(expected, abs=1e-9), which
+    if rho:
+        wrong = 2 / np.pi * np.arcsin(args[2] / np.sqrt((1 + c_u) * (1 + c_v)))
+        assert wrong != pytest.approx(_integral(erf.function, c_u, c_v, rho), rel=0.05)

@@ -148,7 +148,7 @@ def test_what_serves_no_tokens_says_so():
     [
         ({"vocabulary": 6}, r"embeds tokens of a vocabulary.*take vocabulary=None"),
         ({"vocabulary": 6, "tied": True}, r"embeds tokens of a vocabulary.*take vocabulary=None"),
-        ({"readout": "every"}, r"outputs at every token.*take readout='pooled' or 'last'"),
+        ({"readout": "every"}, r"outputs at every token.*take readout='pooled', 'last' or 'flatten'"),
         ({"scaling": "rezero"}, "multiplied by a gain that starts at 0"),
         ({"normalisation": "none"}, r"not normalised.*take normalisation='layer' or 'rms'"),
         ({"scaling": "rezero", "tied": True}, "multiplied by a gain that starts at 0"),

@@ -23,6 +23,9 @@ NETS = {
     "residual convolutional": mf.ResidualConvNet(
         depth=2, channels=4, grid=(4,), readout="convolution", activation="linear"
     ),
+    "dense": mf.DenseNet(depth=2, growth=3, width=4, inputs=3, outputs=2),
+    "stages": mf.StagedConvNet(depth=3, stages=(2, 1), channels=4, grid=(6,), readout="convolution", activation="gelu"),
+    "residual stages": mf.StagedResidualConvNet(depth=3, channels=8, grid=(12,), block_depth=2, stem=1),
     "loop": mf.TiedLoop(depth=3, width=4, alpha=0.5, weight_variance=1.3),
     "stack": mf.TiedLoop(depth=3, width=4, tied=False, activation="gelu"),
     "transformer": mf.Transformer(depth=1, width=6, heads=2, tokens=3, norm="post"),
@@ -42,6 +45,15 @@ FURTHER = (
     mf.ResidualMLP(depth=3, width=4, scaling="multiplier_linear", stem=2, tail=1, input_width=3, head="fan_in"),
     mf.ResidualConvNet(depth=3, channels=4, grid=(4, 5), kernel=(3, 2), padding="zero", scaling="none"),
     mf.ConvNet(depth=3, channels=(4, 5, 6), grid=(4,), input_channels=3, weight_variance=2.0, activation="gelu"),
+    mf.ConvNet(depth=2, channels=4, grid=(2, 3), kernel=(2, 2), readout="flatten", head="fan_in"),
+    mf.ResidualConvNet(depth=2, channels=4, grid=(5,), readout="flatten", stem=1, input_channels=3),
+    mf.Transformer(depth=2, width=8, tokens=3, readout="flatten", head="mup"),
+    mf.DenseNet(depth=3, growth=4, width=6, head="fan_in", inputs=2),
+    mf.DenseNet(depth=2, growth=2, width=3, stem=2, input_width=5, grid=(4, 3), padding="zero", readout="flatten"),
+    mf.StagedConvNet(depth=4, channels=(4, 5), stages=(3, 1), grid=(4, 6), kernel=(1, 2), stride=(1, 3)),
+    mf.StagedConvNet(depth=4, channels=4, stages=2, downsampling="pooling", head="mup", input_channels=3, inputs=2),
+    mf.StagedConvNet(depth=4, channels=4, stages=2, grid=(5, 8), kernel=(3, 3), padding="zero", activation="gelu"),
+    mf.StagedResidualConvNet(depth=6, channels=4, scaling="none", stem=2, input_channels=3, downsampling="pooling"),
     mf.TiedLoop(depth=1, width=3),
     mf.TiedLoop(depth=5, width=3, alpha=0.123456789, activation="silu"),
     mf.MLP(depth=2, width=3, input_width=7, inputs=4, head="mup"),
@@ -154,7 +166,7 @@ def _answer(call, net):
 def _same(first, second):
     """Numbers to rounding; refusals word by word, but for the name of the class."""
     if isinstance(first, Exception) or isinstance(second, Exception):
-        kinds = r"\b(Chain|MLP|ConvNet|ResidualMLP|ResidualConvNet|TiedLoop|Transformer)\b"
+        kinds = r"\b(Chain|(Residual|Staged|StagedResidual)?(MLP|ConvNet)|TiedLoop|Transformer)\b"
         return type(first) is type(second) and re.sub(kinds, "", str(first)) == re.sub(kinds, "", str(second))
     xr.testing.assert_allclose(first, second, rtol=1e-12)
     return set(first.data_vars) == set(second.data_vars)
@@ -224,12 +236,8 @@ def _changed(net, place, **changes):
 @pytest.mark.parametrize(
     "chain",
     [
-        _changed(NETS["mlp"], 1, multiplier=1.001),
         _changed(NETS["residual"], 1, skip=None),
-        _changed(NETS["residual"], 2, multiplier=0.5),
         _changed(NETS["mlp"], 0, after=(Normalisation("rms"),)),
-        mf.Chain.of(NETS["mlp"], input_law="white"),
-        mf.Chain.of(NETS["mlp"], input_energy=0.7),
         mf.Chain.of(NETS["mlp"], readout_unit=None),
         mf.Chain.of(NETS["loop"], inputs=2),
         mf.Chain.of(NETS["transformer"], grid=(3, 1)),
@@ -240,6 +248,24 @@ def test_other_units_are_no_family_s(chain):
     assert as_family(chain) is chain
     with pytest.raises(ValueError, match=r"there is none for lists of units that are no family's: .*; take a chain of"):
         mf.predict(chain, level="mean_field")
+
+
+@pytest.mark.parametrize(
+    ("chain", "net"),
+    [
+        (_changed(NETS["mlp"], 1, multiplier=1.001), NETS["mlp"]),
+        (_changed(NETS["residual"], 2, multiplier=0.5), NETS["residual"]),
+        (mf.Chain.of(NETS["tanh"], input_law="white"), NETS["tanh"]),
+        (mf.Chain.of(NETS["mlp"], input_energy=0.7), NETS["mlp"]),
+    ],
+)
+def test_other_layers_are_no_family_s_but_predicted(chain, net):
+    """The mean field of its own layers, which is not that of the family's net."""
+    assert as_family(chain) is chain
+    predicted, of_family = (mf.predict(each, level="mean_field") for each in (chain, net))
+    assert not np.allclose(predicted["label_term"], of_family["label_term"], rtol=1e-4)
+    with pytest.raises(ValueError, match="level for Chain is 'exact'; choose one of 'mean_field'"):
+        mf.predict(chain, level="exact")
 
 
 def test_normalised_inputs_of_a_chain_make_a_first_value_of_variance_one():

@@ -68,8 +68,11 @@ class _Report:
 
     def __init__(self, study, dataset, expected):
         declared = study.report
-        is_in_parts = isinstance(declared, Report)
-        self._parts = [partial(_written, part) for part in declared.parts] if is_in_parts else [declared]
+        self._parts = [lambda dataset: study.document(dataset).text()]
+        if isinstance(declared, Report):
+            is_apart = declared.brief and all(declared.brief is not part for part in declared.parts)
+            parts = [declared.brief, *declared.parts] if is_apart else declared.parts
+            self._parts = [partial(_written, part) for part in parts]
         self._before = [part(dataset) for part in self._parts]
         numbers = [name for name in sorted(dataset.data_vars) if dataset[name].dtype.kind == "f"]
         numbers = [name for name in numbers if not name.endswith(COMPANIONS)]
@@ -95,7 +98,8 @@ class _Report:
 
 
 def _written(part, dataset):
-    return "\n\n".join(sims.common.report.tables_of(part, dataset))
+    made = sims.common.report.made_of(part, dataset)
+    return "\n\n".join(text if isinstance(text, str) else text.text() for text in made)
 
 
 def _lines(table, column, by_row):

@@ -1,4 +1,4 @@
-"""Tables and sections of a report: plain text, Markdown and HTML say the same."""
+"""Tables and sections of a report: Markdown and HTML say the same."""
 
 import re
 from dataclasses import replace
@@ -8,17 +8,22 @@ import pytest
 
 from meanfield.verification import Finding, Verdict
 from sims.claims.catalogue import CLAIMS
-from sims.claims.forms import HEADER, Judgement, Table, section_of, table_of
+from sims.claims.forms import HEADER, Judgement, section_of, table_of
+from sims.common.markup import Glossary, table_html
+from sims.common.tables import Grid, table
 
 FINDING = Finding("|law| < 1", "2 * law", Verdict.REFUTED, "worst 9 s.e.", "exact: a|b", measured="slopes & more")
 JUDGEMENT = Judgement(
     CLAIMS["A3"], Verdict.REFUTED, [FINDING], {"recorded": "seed 0"}, {"run": "8 draws"}, ["3 REFUTED"]
 )
 FORMS = {
-    "text": lambda part: part.text(),
     "markdown": lambda part: part.markdown().replace("\\|", "|").replace("\\*", "*"),
-    "html": lambda part: unescape(re.sub(r"<[^>]+>", " ", part.html())),
+    "html": lambda part: unescape(re.sub(r"<[^>]+>", " ", _html(part))),
 }
+
+
+def _html(part):
+    return table_html(part, Glossary({})) if isinstance(part, Grid) else part.html(Glossary({}))
 
 
 def _words(text):
@@ -34,22 +39,22 @@ def test_every_form_of_a_section_says_what_the_verdict_rests_on(form):
     expected += ["numbers: worst 9 s.e.", "power: exact: a|b", "seeds: 3 REFUTED", "seed 0"]
     assert [words for words in expected if _words(words) not in said] == []
     assert said.count("refuted") >= 3
-    assert ("8 draws" in said) == (form != "text")
+    assert "8 draws" in said
 
 
 @pytest.mark.parametrize("form", ["markdown", "html"])
 def test_every_form_of_a_table_has_all_cells_and_marks_verdicts(form):
-    table = table_of([JUDGEMENT, replace(JUDGEMENT, claim=CLAIMS["A2"], verdict="not recorded")])
-    said = _words(FORMS[form](table))
-    assert [words for row in (HEADER, *table.rows) for words in row if _words(words) not in said] == []
-    marked = {"markdown": r"\*\*(.+?)\*\*", "html": r'<span class="verdict"[^>]*>(.+?)</span>'}[form]
-    assert re.findall(marked, getattr(table, form)()) == ["REFUTED"]
+    grid = table_of([JUDGEMENT, replace(JUDGEMENT, claim=CLAIMS["A2"], verdict="not recorded")])
+    said = _words(FORMS[form](grid))
+    assert [words for row in (HEADER, *grid.rows) for words in row if _words(words) not in said] == []
+    marked = {"markdown": r"\*\*(.+?)\*\*", "html": r'<span class="verdict refuted">(.+?)</span>'}[form]
+    assert re.findall(marked, {"markdown": grid.markdown(), "html": _html(grid)}[form]) == ["REFUTED"]
 
 
 def test_what_holds_instead_is_said_of_refuted_claims_alone():
     open_one = replace(JUDGEMENT, verdict=Verdict.INCONCLUSIVE)
     assert [row[-1] for row in table_of([JUDGEMENT, open_one]).rows] == [CLAIMS["A3"].replaced_by, ""]
-    assert "premise that fails" not in section_of(open_one).text()
+    assert "premise that fails" not in section_of(open_one).markdown()
 
 
 def test_identities_are_called_so():
@@ -57,7 +62,8 @@ def test_identities_are_called_so():
 
 
 def test_cells_do_not_part_a_row_or_become_marks():
-    table = Table(("a", "b"), [("|x| * 2", "<y> & z")])
-    assert table.markdown().splitlines()[-1] == "| \\|x\\| \\* 2 | <y> & z |"
-    assert "<td>|x| * 2</td><td>&lt;y&gt; &amp; z</td>" in table.html()
-    assert '<td><a href="#A3">A3</a></td>' in table_of([JUDGEMENT]).html(linked=True)
+    grid = table(("a", "b"), [("|x| * 2", "<y> & z")])
+    assert grid.markdown().splitlines()[-1] == "| \\|x\\| \\* 2 | <y> & z |"
+    assert '<td data-name="a">|x| * 2</td><td data-name="b">&lt;y&gt; &amp; z</td>' in _html(grid)
+    linked = table_html(table_of([JUDGEMENT]), Glossary({}), linked={"A3": "#A3"})
+    assert '<td data-name="claim"><a href="#A3">A3</a></td>' in linked

@@ -94,17 +94,18 @@ def test_counts_of_kinds_add_up():
 
 def test_reports_print_kinds_and_count_by_them(tmp_path, monkeypatch):
     """Text, Markdown, HTML, data and the recorded page: kinds beside claims, and verdicts of each kind and all."""
-    text = report.text(RESULTS, {})
+    text = report.document(RESULTS, {}).text()
     for row in (r"as stated +1 +1 +0", r"own +0 +1 +0", r"all kinds +1 +2 +0"):
         assert re.search(rf"^ *{row}$", text, re.MULTILINE)
     assert "\n  own: our own: no source says it" in text
-    assert "T7    REFUTED       own: 2 / lambda_max" in text
+    assert "T7    REFUTED       2 / lambda_max" in text
     rows = ("| as stated | 1 | 1 | 0 |", "| own | 0 | 1 | 0 |", "| all kinds | 1 | 2 | 0 |")
     table = report.markdown(RESULTS, "some")
     assert all(row in table for row in (*rows, "| T7 | own | 2 / lambda_max"))
     html = page(RESULTS, {}, "some")
-    assert "<td>all kinds</td><td>1</td><td>2</td><td>0</td>" in html
-    assert '<a href="#T7">T7</a></td><td>own</td>' in html
+    of_all = '<td>all kinds</td><td class="number">1</td><td class="number">2</td><td class="number">0</td>'
+    assert of_all in html
+    assert '<a href="#T7">T7</a></td><td data-name="kind"><span class="word" data-word="2">own</span></td>' in html
     assert [report.record(result)["kind"] for result in RESULTS] == ["as stated", "as stated", "own"]
     monkeypatch.setattr(record, "FOLDER", tmp_path)
     kept = {name: {"verdict": verdict} for name, verdict in SOME.items()}

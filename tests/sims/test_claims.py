@@ -21,6 +21,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import Job, Result, RunOptions, split
 from sims.claims.seeds import Counts
+from sims.common.tables import LINE
 from sims.learning_rate_scale import claims as scales
 from tests.sims.claim_controls import CONTROLS
 
@@ -77,13 +78,28 @@ def test_energies_off_by_a_twentieth_flip_what_rests_on_them(runs):
 def test_forms_agree(folder):
     verdicts = {result["id"]: result["verdict"] for result in json.loads((folder / "verdicts.json").read_text())}
     assert list(verdicts) == list(CLAIMS)
-    table, page = (folder / f"verdicts.{kind}" for kind in ("md", "html"))
+    table, page = ((folder / f"verdicts.{kind}").read_text() for kind in ("md", "html"))
     for name, verdict in verdicts.items():
-        assert f"| {name} |" in table.read_text()
-        assert f'id="{name}"' in page.read_text()
-        assert verdict in page.read_text()
-    assert page.read_text().count("data:image/png;base64,") == len(list(folder.glob("*.nc")))
-    assert "://" not in page.read_text()
+        assert f"| {name} |" in table
+        assert f'id="{name}"' in page
+        assert verdict in page
+    assert "://" not in page
+
+
+def test_every_claim_has_a_line_of_its_own():
+    """Behind its id and its verdict, in the report; no two claims read alike."""
+    lines = [claim.brief or claim.statement for claim in CLAIMS.values()]
+    assert {line: len(line) for line in lines if len(line) > LINE - 20} == {}
+    assert len(set(lines)) == len(lines)
+    assert [claim.id for claim in CLAIMS.values() if claim.brief and len(claim.statement) <= LINE - 20] == []
+
+
+def test_the_page_of_all_claims_leads_to_those_of_the_runs(folder):
+    page = (folder / "verdicts.html").read_text()
+    names = {path.name for path in folder.glob("*.html")} - {"verdicts.html"}
+    assert names == {f"{path.stem}.html" for path in folder.glob("*.nc")}
+    assert set(re.findall(r'<a href="([^#"]+)"', page)) == names
+    assert len(page.encode()) < 2_000_000
 
 
 def test_workers_change_no_verdict(folder, tmp_path):

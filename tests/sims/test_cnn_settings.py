@@ -138,7 +138,7 @@ def test_nets_without_theory_have_drawn_slopes_alone(tmp_path):
     assert np.isnan(made["setting_learning_rate_scale_mean_field"]).all()
     assert np.isfinite(made["setting_learning_rate_scale"]).all()
     assert made.attrs["draws_beside"] == 2
-    row = next(line for line in settings_table(made).splitlines() if f"{PAPERS} " in line)
+    row = next(line for line in settings_table(made).text().splitlines() if f"{PAPERS} " in line)
     assert row.split()[6:] == ["-", "-", "-", "-", "5", "-"]
 
 

@@ -96,8 +96,8 @@ def test_single_precision_rounds_all_optimizers_but_sso(sso, tmp_path):
     alike = (rounded == changes) | (rounded.isnull() & changes.isnull())  # of nets that leave the floats
     same = alike.all([dim for dim in changes.dims if dim != "optimizer"]).values
     np.testing.assert_array_equal(same, is_sso)
-    assert f"3 steps in float32 ({sso}: float64), 2 draws" in simulation.text(single)
-    assert "3 steps in float64, 2 draws" in simulation.text(double)
+    assert f"3 steps in float32 ({sso}: float64), 2 draws" in simulation.document(single).text()
+    assert "3 steps in float64, 2 draws" in simulation.document(double).text()
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])
@@ -254,7 +254,7 @@ def test_the_epsilon_of_soap_is_an_option_that_the_report_names(tmp_path):
         for number, given in enumerate(([], ["--soap-epsilon", "0.002"], ["--soap-epsilon", "1e-8"]))
     )
     for run, words in ((usual, "0.002"), (same, "0.002"), (small, "1e-08")):
-        assert f"SOAP's epsilon {words} in the base model" in simulation.text(run)
+        assert f"SOAP's epsilon {words} in the base model" in simulation.document(run).text()
     moved, alike, grown = (
         run["feature_update_norm_by_width"].sel(place="last").isel(step=-1) for run in (usual, same, small)
     )

@@ -9,7 +9,7 @@ import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_scale as figure
-from meanfield.verification.series import local_slopes
+from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict
 from sims.learning_rate_scale import claims, report
 from sims.learning_rate_scale.families import depth_grid, served
@@ -24,7 +24,7 @@ def finished(tmp_path_factory):
 
 
 def test_tables(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     for words in ("-1.394", "Zhang et al. 2026, table 6, audio  6 .. 18", "mlp exact", "less -3/2"):
         assert words in printed
     assert "  REFUTED       eta* of the label term is kappa L^(-3/2) at depths 3 .. 30" in printed
@@ -34,7 +34,9 @@ def test_tables(finished):
 def test_transfer_table_is_the_library_s_rule(finished):
     nets = [mf.MLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
-    row, *_ = (line.split() for line in simulation.text(finished).splitlines() if line.split()[:2] == ["3", "24"])
+    row, *_ = (
+        line.split() for line in simulation.document(finished).text().splitlines() if line.split()[:2] == ["3", "24"]
+    )
     assert row[3] == f"{finite / power - 1:+.1%}" == "+33.1%"
 
 
@@ -66,7 +68,7 @@ def test_scales_are_the_closed_law(finished):
 def test_figure_shows_the_slopes(finished):
     *_, axes = figure.draw(finished).axes
     scale = finished.label_learning_rate_scale.sel(family="mlp").values
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), local_slopes(finished.depth.values, scale))
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), spline_slopes(finished.depth.values, scale))
 
 
 def test_figure_shows_every_scale_with_its_fit(finished):
@@ -87,7 +89,9 @@ def test_figure_shows_every_scale_with_its_fit(finished):
 
 def test_every_family_has_its_law_beside_the_papers(finished):
     (table,) = (
-        part for part in simulation.text(finished).split("\n\n") if re.search(r"law +papers", part.split("\n")[0])
+        part
+        for part in simulation.document(finished).text().split("\n\n")
+        if re.search(r"law +papers", part.split("\n")[0])
     )
     rows = {line[: line.index("  ", 20)].strip(): re.split(r"  +", line)[-2:] for line in table.splitlines()[2:]}
     papers = {"residual init k=1": ["-1", "-3/2 (Zhang et al. 2026)"]}
@@ -100,7 +104,7 @@ def test_every_family_has_its_law_beside_the_papers(finished):
 
 
 def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
-    printed = simulation.text(finished).split(report.OWN_LAWS)[1]
+    printed = simulation.document(finished).text().split(report.OWN_LAWS)[1]
     nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
     row, *_ = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])
@@ -201,6 +205,16 @@ def test_a_stem_stops_the_rise_of_a_carried_rate(capsys):
         assert f"stem 1, input_width {channels}" in printed
 
 
+def test_transfer_at_any_exponent_of_the_branches(capsys):
+    """A number for SCALING; 1 is the net that has a name."""
+    arguments = ["--transfer", "0.1", "--from", "4", "--to", "16", "--family"]
+    for family, rate, law in (("residual 0.75 k=2", "0.2768", "L^(+1/2)"), ("residual 1 k=1", "0.5229", "L^(+1)")):
+        assert simulation.main([*arguments, family]) == 0
+        printed = capsys.readouterr().out
+        assert f"Answer:   {rate}, by rule 'finite_depth'" in printed
+        assert law in printed
+
+
 @pytest.mark.parametrize("family", ["mlp", "cnn", "cnn 1d"])
 def test_transfer(capsys, family):
     arguments = ["--transfer", "0.003", "--from", "12", "--to", "48", "--family", family]
@@ -237,6 +251,9 @@ def test_transfer_to_depths_of_the_order_of_the_width(capsys):
         (["--transfer", "1e-320", "--from", "12", "--to", "48"], "outside what a float holds"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "rnn"], "'mlp', 'mlp linear'"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual init k=4"], "'residual init k=3'"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual 1e99 k=2"], "within +-"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual nan k=2"], "a finite number alpha"),
+        (["--transfer", "0.1", "--from", "1", "--to", "2", "--family", "residual 0.3 k=4"], "branch is 'k=4'"),
         (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),
         (["--transfer", "0.1", "--from", "0", "--to", "2"], "--from is 0"),
         (["--from", "3"], "give one with --transfer"),

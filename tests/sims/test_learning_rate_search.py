@@ -175,7 +175,7 @@ def test_a_run_without_a_minimum_is_reported(finished):
     none = {name: np.nan * finished[name] for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
     blind = finished.assign(none | {"seed_tuned_rate_log10": np.nan * finished["seed_tuned_rate_log10"]})
     assert claims.judge_stable_rate(blind).verdict is Verdict.INCONCLUSIVE
-    printed = simulation.text(blind)
+    printed = simulation.document(blind).text()
     assert "no slope was met in mlp, cnn, loop linear, transformer post" in " ".join(printed.split())
     assert "nan" not in printed
     figure.draw(blind)
@@ -191,7 +191,7 @@ def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
     changed = {"seed_tuned_rate_log10": seeds, "seed_tuned_rate_log10_stderr": errors, "tuned_rate_log10_stderr": none}
     equal = finished.assign(changed)
     assert np.isnan(claims.weighted_slope(tuned_rates.family_at(equal, "loop linear")).exponent)
-    printed = simulation.text(equal)
+    printed = simulation.document(equal).text()
     assert "cannot be made" not in printed
     assert "no verdict" not in printed
     assert all(f"{family} 2" in printed for family in FAMILIES)
@@ -203,7 +203,7 @@ def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
 
 def test_a_net_that_no_rate_trains_has_its_reason_in_the_report(finished):
     dead = finished.assign_attrs(without_minimum='{"mlp 4": "the units of the nets have died"}')
-    assert "mlp 4: the units of the nets have died" in simulation.text(dead)
+    assert "mlp 4: the units of the nets have died" in simulation.document(dead).text()
     assert json.loads(finished.attrs["without_minimum"]) == {}
 
 
@@ -227,7 +227,7 @@ def test_seeds_that_a_precision_takes(finished):
 
 
 def test_report_and_figure(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     assert max(map(len, printed.splitlines())) <= 100
     assert printed.startswith("Question: ")
     assert all(family in printed for family in FAMILIES)
@@ -278,6 +278,6 @@ def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
         assert {family.split()[:2] == ["residual", "mlp"] for family in families} == {True}
         assert "fully-connected" in CLAIMS[name].statement
     assert "60 nets decide" in CLAIMS["T1"].hypotheses
-    printed = " ".join(simulation.text(finished).split())
+    printed = " ".join(simulation.document(finished).text().split())
     assert "one-step scale of white inputs and labels?" in printed
     assert "not the one-step scale of the nets that train" in printed

@@ -100,7 +100,7 @@ def test_losses_are_compared_seed_by_seed(made_up):
 
 
 def test_report_and_figure(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     assert max(map(len, printed.splitlines())) <= 100
     for words in ("Slopes of the tuned rate in L over 1 .. 2", "linear - sqrt", "constant rate"):
         assert words in printed

@@ -29,7 +29,7 @@ def test_every_judge_finds(finished):
 
 
 def test_report_prints_the_numbers_of_the_dataset(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     for model, scaling, end in (("looped", "sqrt", 0), ("deep", "none", -1), ("looped", "linear", -1)):
         at = finished.sel(model=model, scaling=scaling).isel(update=end, loops=-1)
         assert drawn(at, "residual_energy") in printed
@@ -39,7 +39,7 @@ def test_report_prints_the_numbers_of_the_dataset(finished):
 
 
 def test_report_compares_the_rivals(finished):
-    tables = simulation.text(finished).split("Rivals: ")[1:]
+    tables = simulation.document(finished).text().split("Rivals: ")[1:]
     compared = {"stream, |h_L(1)": ("stream_change", 1), "stream, |h_L(2)": ("stream_change", 2), "loss": ("loss", 2)}
     for (words, (name, update)), table in zip(compared.items(), tables, strict=True):
         printed = " ".join(line for line in table.splitlines() if line.split()[:1] == ["4"])

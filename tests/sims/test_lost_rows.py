@@ -87,7 +87,7 @@ def test_claims_are_judged_beside_one_that_cannot_be(dataset):
 
 
 def test_rows_and_parts_that_cannot_be_made_say_why_and_the_others_stand(dataset):
-    printed = Report(**REPORT, findings=JUDGES.findings, answer=lambda *_: "Yes.").text(dataset)
+    printed = Report(**REPORT, findings=JUDGES.findings, answer=lambda *_: "Yes.").document(dataset).text()
     assert printed.startswith("Question: Is it so?\nAnswer:   Yes.")
     lines = printed.splitlines()
     assert "   mlp   1.00" in lines
@@ -100,9 +100,9 @@ def test_an_answer_or_findings_that_cannot_be_made_leave_the_tables(dataset):
     def fails(*_):
         raise ZeroDivisionError("nothing to divide by")
 
-    printed = Report(**REPORT, findings=fails, answer=lambda *_: "Yes.").text(dataset)
+    printed = Report(**REPORT, findings=fails, answer=lambda *_: "Yes.").document(dataset).text()
     assert "Verdicts: cannot be made of these numbers: nothing to divide by" in printed
-    printed = Report(**REPORT, findings=JUDGES.findings, answer=fails).text(dataset)
+    printed = Report(**REPORT, findings=JUDGES.findings, answer=fails).document(dataset).text()
     assert "Answer:   answer: cannot be made of these numbers: nothing to divide by" in printed
     assert "Sizes: 1 to 4" in printed
 
@@ -112,19 +112,21 @@ def test_a_fault_of_a_report_is_an_error(dataset):
         raise TypeError("a fault")
 
     with pytest.raises(TypeError, match="a fault"):
-        Report(**REPORT, findings=JUDGES.findings, answer=fails).text(dataset)
+        Report(**REPORT, findings=JUDGES.findings, answer=fails).document(dataset).text()
 
 
 def test_a_row_of_its_own_says_why_it_has_no_cells(dataset):
     mlp, loop = (row_or_reason(name, partial(slope_of, dataset.sel(family=name))) for name in ("mlp", "loop"))
-    lines = table(["family", "slope"], [mlp, loop]).splitlines()
-    assert lines[:-1] == table(["family", "slope"], [mlp]).splitlines()
+    lines = table(["family", "slope"], [mlp, loop]).text().splitlines()
+    assert lines[:-1] == table(["family", "slope"], [mlp]).text().splitlines()
     assert lines[-1].startswith(f"loop: {REASON}")
 
 
 def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp_path, capsys):
     """Both fail: the command ends well, says why, and where the dataset is."""
-    options = Namespace(out=tmp_path / "run.nc", force=False, command="command", check_only=False, draws=4)
+    options = Namespace(
+        out=tmp_path / "run.nc", force=False, command="command", check_only=False, draws=4, full=True, format="text"
+    )
     results = Results("name", "key", options)
 
     def fails(*_):
@@ -136,4 +138,5 @@ def test_a_dataset_is_on_disk_before_its_report_and_figure_are_made(dataset, tmp
     assert "report: cannot be made of these numbers: no line goes through it" in printed
     assert f"dataset  {tmp_path / 'run.nc'}" in printed
     assert "figure   figure: cannot be made of these numbers: no line goes through it" in printed
+    assert "page     there is no report to put on it" in printed
     assert json.loads(xr.load_dataset(tmp_path / "run.nc").attrs["provenance"])

@@ -112,7 +112,9 @@ def test_a_width_per_layer_is_refused_by_the_command_line(capsys):
 
 def test_the_table_of_single_nets_is_the_dataset(finished):
     dataset = finished[1]
-    table = simulation.text(dataset).split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
+    table = (
+        simulation.document(dataset).text().split("Single nets: S of one net over the exact mean\n")[1].split("\n\n")[0]
+    )
     rows = [line.split() for line in table.splitlines()[2:5]]
     exact, spread = dataset["update_energy_exact"].values, dataset["update_energy_log_spread"].values
     low, median, high = dataset["update_energy_quantile"].values / exact

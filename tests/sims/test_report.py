@@ -1,7 +1,6 @@
 """Printed reports: question and answer first, lines that any screen shows whole, and every word explained once."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,8 @@ from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
 from sims.claims import report as _claims_report
 from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, judged
-from sims.common.report import SAYS, SOURCES, STATISTICS, UNMADE, Report, answer, report, used_words
-from sims.common.study import Study
-from sims.common.tables import LINE
+from sims.common.report import BRIEF, SAYS, SOURCES, STATISTICS, UNMADE, Document, answer, used_words
+from sims.common.tables import LINE, table
 from sims.hyperparameters.__main__ import COMMAND as hyperparameters
 
 ROOT = Path(sims.__file__).parent.parent
@@ -28,7 +26,7 @@ def printed(smoke, smoke_runs):
     reports = {path.stem: _report(path.read_text()) for path in smoke.glob("*.txt")}
     assert set(reports) == set(smoke_runs)
     evidence = {name: Evidence(name, "", Path(), dataset) for name, dataset in smoke_runs.items()}
-    reports["claims"] = _claims_report.text([judged(claim, evidence) for claim in CLAIMS.values()], evidence)
+    reports["claims"] = _claims_report.document([judged(claim, evidence) for claim in CLAIMS.values()], evidence).text()
     return reports
 
 
@@ -77,6 +75,36 @@ def test_every_line_is_short_and_the_answer_comes_first(printed):
         assert re.fullmatch(r"Answer:   \S.*\.", lines[1]), name
 
 
+@pytest.fixture(scope="module")
+def shown(smoke_runs):
+    """What every smoke run prints where nothing more is asked for, by its name."""
+    return {name: sims.simulation(name.split("-")[0]).document(run).short() for name, run in smoke_runs.items()}
+
+
+def test_a_report_fits_a_screen(shown):
+    """With the four lines that say where its files are it has forty, and each says what it says in a line."""
+    for name, text in shown.items():
+        lines = text.splitlines()
+        assert len(lines) <= BRIEF, name
+        assert max(map(len, lines)) <= LINE, name
+        assert lines[0].startswith("Question: "), name
+        assert "--full" in text, name
+
+
+def test_a_report_of_many_verdicts_and_rows_keeps_to_its_lines():
+    rows = [[str(row), "1"] for row in range(200)]
+    document = Document(
+        question="what?", answer="this.", findings=[COMPUTED, DRAWN] * 40, parts=[table(["l", "x"], rows, "Many")]
+    )
+    lines = document.short().splitlines()
+    assert len(lines) <= BRIEF
+    assert lines[3] == "Verdicts: 40 CONFIRMED, 40 REFUTED"
+    assert lines[4].split() == ["REFUTED", "slope", "1"]
+    assert "  and 69 more (--full)" in lines
+    assert [line.split()[0] for line in lines if line.split()[-1:] == ["1"]][-2:] == ["185", "199"]
+    assert any("rows)" in line and line.startswith("Many (") for line in lines)
+
+
 def test_nothing_is_lost_to_its_numbers(printed):
     """What a part, a row or a judge could not make would stand there as a reason."""
     for name, text in printed.items():
@@ -87,9 +115,6 @@ def test_nothing_is_lost_to_its_numbers(printed):
 def test_every_simulation_with_a_report_is_among_them(printed):
     """All that print a report at all pass through `sims.common.report`."""
     assert {name.split("-")[0] for name in printed} == set(sims.NAMES) - {"hyperparameters", "sweep"}
-    for study in (study for study in map(sims.simulation, sims.NAMES) if isinstance(study, Study)):
-        if not isinstance(study.report, Report):
-            assert " return report(" in Path(sys.modules[study.report.__module__].__file__).read_text(), study.name
 
 
 def test_words_are_explained_once_where_they_are_used(printed):
@@ -110,7 +135,8 @@ def test_no_band_is_so_wide_that_it_says_nothing(printed):
 
 
 def test_a_report_has_its_parts_in_order():
-    text = report("is it so?", answer([DRAWN], "slope 2"), ["a table"], [COMPUTED, DRAWN], {"table": "what it is."})
+    said = {"question": "is it so?", "answer": answer([DRAWN], "slope 2"), "words": {"table": "what it is."}}
+    text = Document(**said, findings=[COMPUTED, DRAWN], parts=["a table"]).text()
     assert text.startswith("Question: is it so?\nAnswer:   No: slope 2.\n\nVerdicts\n")
     order = [
         text.index(part) for part in ("Verdicts", "slope 1", "rival: slope 2", "a table", "Words", "  table: what")
@@ -127,7 +153,7 @@ def test_an_answer_is_what_all_its_findings_say():
 
 
 def test_long_lines_go_on_below():
-    lines = report("what?", "this.", ["  word " * 40]).splitlines()
+    lines = Document(question="what?", answer="this.", parts=["  word " * 40]).text().splitlines()
     assert max(map(len, lines)) <= LINE
     assert sum(line.count("word") for line in lines) == 40
 

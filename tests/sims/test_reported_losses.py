@@ -131,7 +131,7 @@ def test_a_difference_of_two_runs_has_the_scatter_of_both_and_is_one_comparison_
 
 
 def test_the_report_prints_the_numbers_and_the_figure_shows_them(tables):
-    lines = [line.split() for line in simulation.text(tables).splitlines()]
+    lines = [line.split() for line in simulation.document(tables).text().splitlines()]
     row = tables.sel(table=15).isel(size=1)
     best = [f"{float(row['optimum']):.2f}", f"{float(row['optimum_stderr']):.4g}"]
     assert ["256", "4.552", "4.219", "4.081", "4.053", "4.062", "4.091", *best] in lines
@@ -218,7 +218,7 @@ def test_what_is_paid_at_the_carried_rate(tables):
         made = judges.carried(tables, one, many)
         assert made.mean == pytest.approx(CARRIED[name], abs=5e-4)
         assert made.mean == made.choices[made.value]
-        assert f"{made.mean:+.3f} +- {made.stderr:.3f}" in simulation.text(tables)
+        assert f"{made.mean:+.3f} +- {made.stderr:.3f}" in simulation.document(tables).text()
         verdicts[name] = judges.judge_carried(tables, one, many).verdict
     assert judges.carried(tables, 30, 29).choices == pytest.approx({-5: 0.113, -4: -0.051, -3: -0.490}, abs=5e-4)
     decided = dict.fromkeys(("Muon-Kimi", "Shampoo, epsilon 1e-5"), Verdict.CONFIRMED)

@@ -100,14 +100,17 @@ def test_contents_are_the_same_once_they_are_read(tmp_path):
 
 
 def test_a_link_to_a_dataset_stays(finished, tmp_path):
-    """What it leads to is written, and so is what a link beside it for the figure leads to."""
+    """What it leads to is written, and so is what links beside it for figure and page lead to."""
     (tmp_path / "disk").mkdir()
-    for name in ("run.nc", "run.png"):
+    names = ("run.nc", "run.png", "run.html")
+    for name in names:
         (tmp_path / name).symlink_to(tmp_path / "disk" / name)
     (tmp_path / "disk" / "run.png").write_bytes(b"an old picture")
+    (tmp_path / "disk" / "run.html").write_text("an old page")
     assert without_figure(looped_update, [*ARGUMENTS, "--force"], tmp_path / "run.nc") == 0
-    assert all((tmp_path / name).is_symlink() for name in ("run.nc", "run.png"))
+    assert all((tmp_path / name).is_symlink() for name in names)
     assert (tmp_path / "disk" / "run.png").read_bytes() == b""
+    assert (tmp_path / "disk" / "run.html").read_text().startswith("<!doctype html>")
     with xr.open_dataset(tmp_path / "disk" / "run.nc") as written:
         assert written.attrs[CONTENTS] == contents_digest(written)
 

@@ -17,7 +17,7 @@ from tests.sims.commands import finished_run
 NAMES = sims.NAMES
 NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sweep")]
 # What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
-BESIDE = {"help", "preset", "times", "out", "force", "workers", "scheduler"}
+BESIDE = {"help", "preset", "times", "out", "force", "full", "format", "workers", "scheduler"}
 BESIDE |= {"labels"}
 # Those of a carried rate alone.
 OF_TRANSFER = {("learning_rate_scale", name) for name in ("transfer", "from", "to", "rule", "stem", "family")}
@@ -31,6 +31,7 @@ OTHER_WORDS = {
     "families": ["cnn gelu"],
     "head": ["mup"],
     "image_grid": ["7", "7"],
+    "no_theory": [],
     "normalisations": ["rms"],
     "optimizer": ["adamw"],
     "optimizers": ["lion"],
@@ -52,6 +53,13 @@ OWN_WORDS = {
     ("coordinate_check", "soap_epsilon"): ["0.001", "--optimizers", "soap"],
     ("transformer_coordinate_check", "soap_epsilon"): ["0.001", "--optimizers", "soap-adamw"],
     ("cnn_overlap", "precision"): ["float64"],
+    ("depth_law", "net"): ["MLP", "--set", "width=8"],
+    ("depth_law", "set"): ["width=16"],
+    ("depth_law", "along"): ["width", "--set", "depth=2"],
+    ("depth_law", "quantity"): ["label_learning_rate_scale"],
+    ("depth_law", "claim"): ["-0.25"],
+    ("depth_law", "rival"): ["0.25"],
+    ("depth_law", "loss"): ["cross_entropy"],
     ("looped_transformer", "heads"): ["1"],
     ("looped_transformer", "width"): ["24"],
     ("learning_rate_transfer", "across"): ["width"],
@@ -154,6 +162,37 @@ def test_images_are_in_the_key_by_their_contents(name, given, keys, tmp_path, mo
         assert simulation.main([*_arguments(name), *given, *classes]) == 0
     assert simulation.main([*_arguments(name), *given, *classes]) == 0
     assert keys[0] != keys[1] == keys[2]
+
+
+FILE = """
+import meanfield as mf
+
+FACTOR = {factor}
+
+
+class Own(mf.ResidualMLP):
+    @property
+    def multiplier(self):
+        return FACTOR * self.depth**-0.75
+
+
+def make(depth):
+    return Own(depth=depth, width=16)
+
+
+def law(depth):
+    return depth**{power}
+"""
+
+
+def test_files_of_nets_and_laws_are_in_the_key_by_what_they_compute(keys, tmp_path, monkeypatch):
+    """By the numbers in them, not by their names or by comments."""
+    for number, (factor, power, words) in enumerate([(1, 1, ""), (2, 1, ""), (1, 2, ""), (1, 1, "# the same")]):
+        path = tmp_path / f"own_nets_{number}.py"
+        path.write_text(FILE.format(factor=factor, power=power) + words)
+        given = ["--net", f"{path}:make", "--claim", f"{path}:law", "--rival", "0"]
+        assert simulation_module("depth_law").main([*_arguments("depth_law"), *given]) == 0
+    assert len({keys[0], keys[1], keys[2]}) == 3
 
 
 def test_patches_are_in_the_key(keys):

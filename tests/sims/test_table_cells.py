@@ -129,7 +129,7 @@ def test_what_the_depth_asks_of_rates_and_epsilons(finished):
 
 def test_report_and_figure_show_every_cell_that_scales(finished):
     wrong = claims.with_powers(off_table(finished, ("sso", "input", "learning_rate", "depth", 1.0)))
-    printed = simulation.text(wrong)
+    printed = simulation.document(wrong).text()
     axes = dict(zip(("width", "depth"), figure.draw(wrong).axes, strict=True))
     for direction, panel in axes.items():
         shown = [c for c in claims.measured_cells(wrong, *OPTIMIZER_NAMES) if c.direction == direction]

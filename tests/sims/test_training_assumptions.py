@@ -91,7 +91,7 @@ def test_other_optimizers_are_judged_on_what_is_said_of_all(tmp_path):
     run = finished_run(simulation, ["--preset", "smoke", *SIZES, "--workers", "1", *sizes], tmp_path / "muon.nc")
     assert not {name for name in run if str(name).startswith("sample_update") or str(name).endswith("batch")}
     assert [finding.claim.split(", ")[0] for finding in training_assumptions.findings(run)] == ["Under muon"] * 4
-    assert "sample" not in simulation.text(run).split("Words")[0].split("Over training")[1]
+    assert "sample" not in simulation.document(run).text().split("Words")[0].split("Over training")[1]
     figure.draw(run)
 
 
@@ -161,6 +161,6 @@ def test_without_scikit_learn_one_line_says_what_to_install(tmp_path, capsys, mo
 
 
 def test_printed_report(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     for words in ("classes 3 8 of digits", "Binary cross-entropy", "Slopes in batch size", "(G.3)", "step 3"):
         assert words in printed

@@ -111,7 +111,7 @@ def test_nets_that_leave_the_floats_are_not_flat_and_have_grown(finished):
 
 
 def test_report_and_figure(finished):
-    printed = simulation.text(finished)
+    printed = simulation.document(finished).text()
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 100
     assert [line.partition(":")[0] for line in lines[:2]] == ["Question", "Answer"]

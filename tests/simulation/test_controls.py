@@ -39,8 +39,9 @@ def _off(net, inputs=None, draws=DRAWS):
         (_net(grid=(2, 3), kernel=(2, 2), head="fan_in"), None),
         (_net(inputs=2, input_channels=3), GIVEN),
         (mf.MLP(depth=4, width=20, outputs=2), None),
+        (_net(readout="flatten", inputs=2), None),
     ],
-    ids=["1d", "linear, samples", "2d", "given inputs", "one site"],
+    ids=["1d", "linear, samples", "2d", "given inputs", "one site", "flattened"],
 )
 @pytest.mark.usefixtures("no_overlap_energies")
 def test_means_are_exact_at_any_width(net, inputs):

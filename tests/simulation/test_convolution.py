@@ -14,15 +14,21 @@ from tests import naive
 DIRECT = DirectConvolution()
 ROUNDING = {"float64": 1e-12, "float32": 3e-5}
 
-# Grid, kernel and sites between taps: one and two axes, odd and even kernels, more sites than a block of a gradient.
+# Grid, kernel, sites between taps, stride: one and two axes, odd and even kernels, more sites than a block of a
+# gradient, strides wider than the kernel and as wide as the grid.
 LATTICES = [
-    ((7,), (3,), 1),
-    ((6,), (4,), 1),
-    ((9,), (3,), 2),
-    ((5, 7), (3, 3), 1),
-    ((4, 6), (3, 2), 1),
-    ((2, 12), (2, 1), 2),
-    ((7, 6), (3, 3), 2),
+    ((7,), (3,), 1, ()),
+    ((6,), (4,), 1, ()),
+    ((9,), (3,), 2, ()),
+    ((5, 7), (3, 3), 1, ()),
+    ((4, 6), (3, 2), 1, ()),
+    ((2, 12), (2, 1), 2, ()),
+    ((7, 6), (3, 3), 2, ()),
+    ((8,), (3,), 1, (2,)),
+    ((6,), (2,), 1, (3,)),
+    ((6,), (4,), 2, (6,)),
+    ((4, 6), (3, 2), 1, (2, 2)),
+    ((12, 12), (3, 3), 1, (1, 2)),
 ]
 # Draws, channels below and above, samples: vectors of all widths, alone and side by side, rows that fill tiles or not.
 SIZES = [
@@ -39,10 +45,10 @@ SIZES = [
 
 def given(lattice, padding, sizes, precision, seed=0):
     """Weights (D, n', n k), values (D, n, R, S), errors (D, n', R, S) and both tables."""
-    (grid, kernel, dilation), (draws, below, above, rows) = lattice, sizes
-    rng, sites = np.random.default_rng(seed), prod(grid)
-    shapes = [(draws, above, below * prod(kernel)), (draws, below, rows, sites), (draws, above, rows, sites)]
-    tables = [make(grid, kernel, padding, dilation) for make in (neighbours, reversed_neighbours)]
+    (grid, kernel, dilation, stride), (draws, below, above, rows) = lattice, sizes
+    rng, sites, sites_above = np.random.default_rng(seed), prod(grid), prod(naive.coarser(grid, stride))
+    shapes = [(draws, above, below * prod(kernel)), (draws, below, rows, sites), (draws, above, rows, sites_above)]
+    tables = [make(grid, kernel, padding, dilation, stride) for make in (neighbours, reversed_neighbours)]
     return *(rng.normal(size=shape).astype(precision) for shape in shapes), *tables
 
 
@@ -52,19 +58,23 @@ def same(actual, expected, precision):
     np.testing.assert_allclose(actual / scale, expected / scale, atol=ROUNDING[precision])
 
 
-@pytest.mark.parametrize("lattice", LATTICES)
-@pytest.mark.parametrize("padding", ["circular", "zero"])
+# A stride need not divide a grid whose edge is padded.
+ON_BOTH = [(lattice, padding) for lattice in LATTICES for padding in ("circular", "zero")]
+ON_BOTH += [(((7,), (3,), 1, (2,)), "zero"), (((5, 4), (2, 3), 1, (2, 3)), "zero")]
+
+
+@pytest.mark.parametrize(("lattice", "padding"), ON_BOTH)
 @pytest.mark.parametrize("precision", ROUNDING)
 def test_sums_are_the_naive_ones(lattice, padding, precision):
-    (grid, kernel, dilation), (draws, below, above, rows) = lattice, (2, 3, 4, 2)
+    (grid, kernel, dilation, stride), (draws, below, above, rows) = lattice, (2, 3, 4, 2)
     weights, values, errors, table, back = given(lattice, padding, (draws, below, above, rows), precision)
     up, down, moved = (np.zeros(array.shape) for array in (errors, values, weights))
     for d, r in np.ndindex(draws, rows):
         w = weights[d].reshape(above, below, *kernel)
-        x, u = (array[d, :, r].reshape(-1, *grid) for array in (values, errors))
-        up[d, :, r] = naive.stencil(w, x, padding, dilation).reshape(above, -1)
-        down[d, :, r] = naive.stencil_transpose(w, u, padding, dilation).reshape(below, -1)
-        moved[d] += naive.stencil_gradient(u, x, kernel, padding, dilation).reshape(above, -1)
+        x, u = values[d, :, r].reshape(-1, *grid), errors[d, :, r].reshape(-1, *naive.coarser(grid, stride))
+        up[d, :, r] = naive.stencil(w, x, padding, dilation, stride).reshape(above, -1)
+        down[d, :, r] = naive.stencil_transpose(w, u, grid, padding, dilation, stride).reshape(below, -1)
+        moved[d] += naive.stencil_gradient(u, x, kernel, padding, dilation, stride).reshape(above, -1)
     same(DIRECT.convolve(weights, values, table), up, precision)
     same(DIRECT.convolve_transpose(weights, errors, back), down, precision)
     same(DIRECT.weight_gradient(errors, values, table), moved, precision)
@@ -81,7 +91,7 @@ def registers(request, monkeypatch):
 @pytest.mark.parametrize("precision", ROUNDING)
 @pytest.mark.usefixtures("registers")
 def test_every_tile_gives_what_patches_give(sizes, precision):
-    weights, values, errors, table, back = given(((5, 7), (3, 3), 1), "zero", sizes, precision)
+    weights, values, errors, table, back = given(((5, 7), (3, 3), 1, ()), "zero", sizes, precision)
     patches, arrays = on_numpy(precision).gather(values, table), on_numpy(precision)
     flat = errors.reshape(*errors.shape[:2], -1)
     same(DIRECT.convolve(weights, values, table), (weights @ patches).reshape(errors.shape), precision)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS
 from tests import naive
 from tests.draws import given_draw
 from tests.strategies import architectures

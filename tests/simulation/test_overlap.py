@@ -35,7 +35,12 @@ def test_tangent_kernel_is_the_sum_over_parameters(net, seed):
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 @pytest.mark.parametrize(
     ("readout", "padding", "method"),
-    [("pooled", "circular", "probe"), ("convolution", "circular", "reduction"), ("pooled", "zero", "probes")],
+    [
+        ("pooled", "circular", "probe"),
+        ("convolution", "circular", "reduction"),
+        ("flatten", "circular", "reduction"),
+        ("pooled", "zero", "probes"),
+    ],
 )
 def test_error_columns_measure_the_kernel_in_mean(monkeypatch, readout, padding, method, activation):
     options = {"readout": readout, "padding": padding, "activation": activation}

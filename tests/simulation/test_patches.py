@@ -10,6 +10,7 @@ from meanfield.simulation.kernels import patches
 # Small grids, which are gathered site by site, and grids of 256 sites and more, run by run unless runs are short.
 GRIDS = [((4,), (3,)), ((5, 3), (3, 2)), ((300,), (4,)), ((16, 16), (3, 3)), ((12, 30), (5, 2)), ((150, 2), (3, 2))]
 SHAPES = pytest.mark.parametrize(("grid", "kernel"), GRIDS)
+STRIDES = pytest.mark.parametrize("stride", [1, 2, 3])
 PADDINGS = pytest.mark.parametrize("padding", ["circular", "zero"])
 WHOLE = Stencils(np)
 
@@ -25,12 +26,22 @@ def test_both_ways_are_tried():
     assert set(runs) == {True, False}
 
 
+def lattice(grid, kernel, padding, stride):
+    """A lattice of this stride: where it does not divide a torus, of that of which it does."""
+    if padding == "circular":
+        grid = tuple(stride * length for length in grid) if stride == 3 else grid
+        grid = tuple(length + length % stride for length in grid)
+    return grid, kernel, padding, 1, (stride,) * len(grid)
+
+
 @SHAPES
 @PADDINGS
+@STRIDES
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_gathered_patches_are_those_of_whole_arrays(rng, grid, kernel, padding, precision):
-    table = neighbours(grid, kernel, padding)
-    values = rng.normal(size=(2, 3, 2, table.shape[1])).astype(precision)
+def test_gathered_patches_are_those_of_whole_arrays(rng, grid, kernel, padding, stride, precision):
+    given = lattice(grid, kernel, padding, stride)
+    table = neighbours(*given)
+    values = rng.normal(size=(2, 3, 2, np.prod(given[0]))).astype(precision)
     gathered = patches.gather(values, table)
     assert gathered.dtype == precision
     np.testing.assert_array_equal(gathered, WHOLE.gather(values, table))
@@ -38,15 +49,15 @@ def test_gathered_patches_are_those_of_whole_arrays(rng, grid, kernel, padding, 
 
 @SHAPES
 @PADDINGS
-def test_the_transposed_gather_is_the_adjoint(rng, grid, kernel, padding):
-    table = neighbours(grid, kernel, padding)
+@STRIDES
+def test_the_transposed_gather_is_the_adjoint(rng, grid, kernel, padding, stride):
+    given = lattice(grid, kernel, padding, stride)
+    table, reversed_table = neighbours(*given), reversed_neighbours(*given)
     taps, sites = table.shape
-    values, seen = rng.normal(size=(2, 3, 2, sites)), rng.normal(size=(2, 3 * taps, 2 * sites))
-    pulled = patches.gather_transpose(seen, reversed_neighbours(grid, kernel, padding), 2)
+    values, seen = rng.normal(size=(2, 3, 2, np.prod(given[0]))), rng.normal(size=(2, 3 * taps, 2 * sites))
+    pulled = patches.gather_transpose(seen, reversed_table, 2)
     np.testing.assert_allclose(np.vdot(pulled, values), np.vdot(seen, patches.gather(values, table)), rtol=1e-12)
-    np.testing.assert_allclose(
-        pulled, WHOLE.gather_transpose(seen, reversed_neighbours(grid, kernel, padding), 2), atol=1e-12
-    )
+    np.testing.assert_allclose(pulled, WHOLE.gather_transpose(seen, reversed_table, 2), atol=1e-12)
 
 
 @SHAPES

@@ -32,7 +32,9 @@ def test_propagation_is_that_of_small_changes(net, start):
     for kind, direction in enumerate(np.split(drawn, 2, axis=2)):
         values = [state.values[start] + side * small * direction for side in (1, -1)]
         for layer, unit in enumerate(net.units[start:], start=start):
-            values = [passes.through(unit, [*[None] * layer, side], state.setting)[0] for side in values]
+            values = [
+                passes.through(unit, [*[None] * layer, side], [state.setting] * (layer + 1))[0] for side in values
+            ]
             difference = (values[0] - values[1]) / (2 * small)
             lengths = np.square(difference).mean(axis=(1, 2, 3)) / np.square(direction).mean(axis=(1, 2, 3))
             np.testing.assert_allclose(measured[:, kind, 0, layer], lengths, rtol=1e-4)

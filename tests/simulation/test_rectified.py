@@ -19,6 +19,10 @@ NETS = [
     mf.ConvNet(depth=2, channels=(3, 5), padding="zero", readout="convolution", **PLANE),
     mf.ConvNet(depth=2, channels=8, activation="tanh", **PLANE),
     mf.ResidualConvNet(depth=4, channels=4, scaling="multiplier_sqrt", **PLANE),
+    mf.StagedConvNet(depth=4, stages=2, channels=4, padding="zero", downsampling="stride", **PLANE),
+    mf.StagedResidualConvNet(
+        depth=4, stages=2, channels=4, stride=(2, 1), downsampling="pooling", **PLANE | {"kernel": (2, 3)}
+    ),
     Chain(
         units=(
             Unit((Linear((Weight("below", (4, 2, 3, 3), 0.1),)),)),

@@ -125,7 +125,7 @@ def test_a_draw_does_not_depend_on_its_company(kind, tied):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("activation", ["relu", "linear", "gelu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "linear", "gelu", "tanh", "erf"])
 def test_the_scale_of_a_stream_changes_no_number(kind, activation, monkeypatch):
     loop = mf.TiedLoop(depth=12, width=9, alpha=0, activation=activation, weight_variance=8.0)
     plain = draw_residual_energies(loop, 0, range(5), weights=kind)

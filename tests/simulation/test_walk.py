@@ -92,7 +92,7 @@ def test_a_walk_goes_through_the_values_of_the_forward_pass(net, kind):
         np.testing.assert_allclose(step.total, total, rtol=1e-12, atol=1e-12)
         assert not step.exponent.any()
     for step, passage in zip(steps, state.passages, strict=True):
-        np.testing.assert_array_equal(step.features, passage.input_of(len(passage.unit.branch) - 1, state.setting))
+        np.testing.assert_array_equal(step.features, passage.input_of(len(passage.unit.branch) - 1))
 
 
 @each_stream

@@ -56,6 +56,7 @@ NETS = {
     "1d, two inputs": mf.ConvNet(depth=4, channels=48, grid=(6,), kernel=(3,), readout="convolution", inputs=2),
     "mlp, gelu": mf.MLP(depth=4, width=64, activation="gelu"),
     "mlp, He's variance, gelu": mf.MLP(depth=4, width=64, activation="gelu", weight_variance=2.0),
+    "mlp, erf": mf.MLP(depth=4, width=64, activation="erf", weight_variance=3.0),
     "mlp, small weights": mf.MLP(depth=4, width=64, weight_variance=1.2),
     "1d, small weights, silu": mf.ConvNet(
         depth=3, channels=32, grid=(5,), activation="silu", readout="convolution", weight_variance=1.5

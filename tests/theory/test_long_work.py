@@ -77,7 +77,7 @@ def test_many_layers_at_few_units_are_no_overflow(monkeypatch):
 
 def test_loops_of_a_million_tied_steps_are_refused_before_the_first(monkeypatch):
     monkeypatch.setattr(loops, "PairSum", lambda *given: pytest.fail("steps begin"))
-    monkeypatch.setattr(any_net, "channels_by_value", lambda *given: pytest.fail("units are listed"))
+    monkeypatch.setattr(any_net, "shapes_by_value", lambda *given: pytest.fail("units are listed"))
     deep = mf.TiedLoop(depth=DEEP, width=4)
     with pytest.raises(ValueError, match=r"1,000,000 tied steps takes about \d+ hours .* lower depth to 120,000, or"):
         mf.predict(deep, level="mean_field")

@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.theory.exact import finite_width_excess, output_share
 from meanfield.verification import published
 from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope
-from meanfield.verification.series import local_slopes
+from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict, judge_computed
 from sims import mlp_depth
 from sims.learning_rate_scale import claims
@@ -123,10 +123,10 @@ def test_local_slopes_on_the_grid_are_those_of_the_closed_law(deepest):
     depth = np.array(depth_grid(deepest))
     law = ((depth + 1.0) * (depth**2 + depth + 1.0)) ** -0.5
     exact = -depth / 2 * (1 / (depth + 1) + (2 * depth + 1) / (depth**2 + depth + 1))
-    missed = local_slopes(depth, np.stack([law, 3 * law])) - exact
+    missed = spline_slopes(depth, np.stack([law, 3 * law])) - exact
     assert np.all(np.abs(missed[:, 2:]) < 2e-4)
     assert np.all(np.abs(missed[:, :2]) < 1e-2)
-    assert local_slopes([1, 2], law[:2])[0] == pytest.approx(np.log2(law[1] / law[0]))
+    assert spline_slopes([1, 2], law[:2])[0] == pytest.approx(np.log2(law[1] / law[0]))
 
 
 def test_finite_depth_slope_is_that_of_the_closed_law():

@@ -2,7 +2,8 @@
 
 `DirectConvolution` serves whole groups of draws on the host. Its arrays are those of the passes: weights (D, n', n
 k), values and errors (D, n, R, S), in any memory order. Results are in Fortran order, draws innermost. Arguments in
-that order, of as many draws as fit side by side, are not copied.
+that order, of as many draws as fit side by side, are not copied. Sites S' of the result are those of the table: of a
+strided stencil they are those of another grid.
 
 In the tiles values lie with draws innermost, then channels, samples and sites, (S, R, n, D): what NumPy calls Fortran
 order of (D, n, R, S), and keeps through operations element by element. A tile is some rows of up to four vectors
@@ -43,11 +44,11 @@ class DirectConvolution:
     """
 
     def convolve(self, weights: Array, values: Array, table: SiteTable, rectified: bool = False) -> Array:
-        """W patches(X): (D, n', n k), (D, n, R, S) -> (D, n', R, S); a single X serves all draws."""
+        """W patches(X): (D, n', n k), (D, n, R, S) -> (D, n', R, S'); a single X serves all draws."""
         return _by_groups(_convolved, weights, values, table, rectified)
 
     def convolve_transpose(self, weights: Array, errors: Array, table: SiteTable, gate: Array | None = None) -> Array:
-        """patches^T(W^T U): (D, n', n k), (D, n', R, S) -> (D, n, R, S), 0 where the gate is not positive.
+        """patches^T(W^T U): (D, n', n k), (D, n', R, S') -> (D, n, R, S), 0 where the gate is not positive.
 
         It is a convolution: ``table`` has the reversed offsets.
         """
@@ -57,7 +58,7 @@ class DirectConvolution:
         return _by_groups(_convolved, turned.T, errors, table, False, gate)
 
     def weight_gradient(self, errors: Array, values: Array, table: SiteTable, rectified: bool = False) -> Array:
-        """U patches(X)^T: (D, n', R, S), (D, n, R, S) -> (D, n', n k); a single X serves all draws."""
+        """U patches(X)^T: (D, n', R, S'), (D, n, R, S) -> (D, n', n k); a single X serves all draws."""
         return _by_groups(_gradient, errors, values, table, rectified)
 
 
@@ -153,43 +154,44 @@ def tile_shape(rows: int, columns: int, draws: int, itemsize: int) -> TileShape:
 def convolve(
     weights: Array, values: Array, table: SiteTable, rectified: bool = False, gate: Array | None = None
 ) -> Array:
-    """W patches(X), or of max(X, 0) if ``rectified``: (n k, n', D), (S, R, n, D) -> (S, R, n', D).
+    """W patches(X), or of max(X, 0) if ``rectified``: (n k, n', D), (S, R, n, D) -> (S', R, n', D).
 
     ``table`` says which site every tap reaches from every site, -1 standing for the zero outside the grid; where
     ``gate``, laid out as the result, is not positive, 0 is given instead. Arrays lie in one piece; D is a power of two
     up to `most_draws`.
     """
     _, above, draws = weights.shape
-    sites, rows = values.shape[:2]
-    out = np.empty((sites, rows, above, draws), values.dtype)
+    rows = values.shape[1]
+    out = np.empty((table.shape[1], rows, above, draws), values.dtype)
     tile = _tile(tile_shape(rows, above * draws, draws, values.itemsize), values.itemsize, rectified, adds=False)
     gated, gate = gate is not None, out if gate is None else gate
-    sizes = tile.width, rows, above
+    sizes = tile.width, rows, above, len(values)
     _over_sites(tile.address, weights.ravel(), values.ravel(), gated, gate.ravel(), out.ravel(), table, *sizes)
     return out
 
 
 def weight_gradient(errors: Array, values: Array, table: SiteTable, rectified: bool = False) -> Array:
-    """U patches(X)^T, or of max(X, 0): (S, R, n', D), (S, R, n, D) -> (n k, n', D), as for `convolve`."""
+    """U patches(X)^T, or of max(X, 0): (S', R, n', D), (S, R, n, D) -> (n k, n', D), as for `convolve`."""
     _, rows, above, draws = errors.shape
     below = values.shape[2]
     out = np.zeros((below * len(table), above, draws), values.dtype)
     tile = _tile(tile_shape(below, above * draws, draws, values.itemsize), values.itemsize, rectified, adds=True)
-    _over_taps(tile.address, errors.ravel(), values.ravel(), out.ravel(), table, tile.width, rows, above)
+    sizes = tile.width, rows, above, len(values)
+    _over_taps(tile.address, errors.ravel(), values.ravel(), out.ravel(), table, *sizes)
     return out
 
 
 @compiled()
-def _over_sites(tile, weights, values, gated, gate, out, table, width, rows, above):
-    """The loop of `convolve`: ``tile`` is the address of one, ``width`` the numbers in its rows."""
+def _over_sites(tile, weights, values, gated, gate, out, table, width, rows, above, below):
+    """The loop of `convolve`: ``tile`` is the address of one, ``width`` the numbers in its rows, ``below`` S."""
     taps, sites = table.shape
-    x, z = len(values) // sites // rows, len(out) // sites // rows
+    x, z = len(values) // below // rows, len(out) // sites // rows
     draws = z // above
     sums = (sites, taps, rows * x, draws, z, taps * z, x // draws)
     lead = 2 * max(table[taps - 1, 0], 1)  # sites ahead of the farthest that any tap reaches
-    _fetch(values, 0, min(lead, sites) * rows * x)
+    _fetch(values, 0, min(lead, below) * rows * x)
     for p in range(sites):
-        if p + lead < sites:
+        if p + lead < below:
             _fetch(values, (p + lead) * rows * x, rows * x)
         if p + 1 < sites:
             _fetch(out, (p + 1) * rows * z, rows * z)
@@ -201,10 +203,10 @@ def _over_sites(tile, weights, values, gated, gate, out, table, width, rows, abo
 
 
 @compiled()
-def _over_taps(tile, errors, values, out, table, width, rows, above):
+def _over_taps(tile, errors, values, out, table, width, rows, above, below):
     """The loop of `weight_gradient`, as `_over_sites` is that of `convolve`."""
     taps, sites = table.shape
-    x, z = len(values) // sites // rows, len(errors) // sites // rows
+    x, z = len(values) // below // rows, len(errors) // sites // rows
     draws = z // above
     for p in range(0, sites, BLOCK):
         sums = (1, min(BLOCK, sites - p), rows * x, x, rows * z, z, rows)

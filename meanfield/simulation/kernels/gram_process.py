@@ -33,6 +33,7 @@ from meanfield.common.compiled import compiled
 from meanfield.common.seeds import streams_of_draws
 from meanfield.common.validation import Array
 from meanfield.nets.layered import Sequential
+from meanfield.nets.net import Chain
 
 # Places of a layer's variates: halves of chi-squares by their degrees of freedom (m active units, i inactive ones) ...
 ACTIVE, INACTIVE, DOWN, DOWN_NEXT, BEYOND, BEYOND_NEXT, IDLE, IDLE_NEXT = range(8)
@@ -222,7 +223,8 @@ def require_gram_process(net: Any) -> None:
     if not has_gram_process(net):
         raise ValueError(
             f"weights 'gram' are for MLPs of 'relu' or 'linear' with one input, whose update energies follow from "
-            f"lengths and angles alone; this is {net}: take 'lazy' or 'dense'"
+            f"lengths and angles alone; this is {'a Chain of other units' if isinstance(net, Chain) else net}: take "
+            "'lazy' or 'dense'"
         )
 
 

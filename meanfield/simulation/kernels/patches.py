@@ -1,7 +1,7 @@
 """Loops that move values between sites: gather a stencil, its transpose, and its effect on a Gram matrix.
 
 Arrays carry a leading axis of draws. ``table`` is a neighbour table of `meanfield.nets.lattice`; -1 stands for the
-zero outside the grid.
+zero outside the grid. Of a strided stencil the sites of the result are those of another grid, S'.
 
 A tap shifts whole runs of sites by the same step. Run by run, values pass through vector registers; site by site, each
 is looked up in the table. On a grid of 32 x 32 runs take two thirds of the time; on small grids they are too short.
@@ -23,15 +23,16 @@ MANY_SITES, LONG_RUN = 256, 8
 
 
 def gather(values: Array, table: SiteTable) -> Array:
-    """patches: (D, n, R, S) -> (D, n k, R S), row (i, Delta) being channel i shifted by Delta."""
-    draws, channels, rows, sites = values.shape
-    out = np.empty((draws, channels * len(table), rows * sites), values.dtype)
+    """patches: (D, n, R, S) -> (D, n k, R S'), row (i, Delta) being channel i shifted by Delta."""
+    draws, channels, rows, _ = values.shape
+    taps, sites = table.shape
+    out = np.empty((draws, channels * taps, rows * sites), values.dtype)
     _gather(np.ascontiguousarray(values), table, *_runs(table), out)
     return out
 
 
 def gather_transpose(patches: Array, reversed_table: SiteTable, rows: int) -> Array:
-    """patches^T: (D, n k, R S) -> (D, n, R, S), every site collecting what it gave to its neighbours."""
+    """patches^T: (D, n k, R S') -> (D, n, R, S), every site collecting what it gave to its neighbours."""
     taps, sites = reversed_table.shape
     out = np.zeros((len(patches), patches.shape[1] // taps, rows, sites), patches.dtype)
     _gather_transpose(np.ascontiguousarray(patches), reversed_table, *_runs(reversed_table), out)
@@ -65,8 +66,8 @@ def _runs_of(shape: tuple[int, int], numbers: bytes) -> tuple[Array, Array]:
 
 @compiled()
 def _gather(values, table, runs, ends, out):
-    draws, channels, rows, sites = values.shape
-    taps = table.shape[0]
+    draws, channels, rows, _ = values.shape
+    taps, sites = table.shape
     by_runs = _are_long(runs, table)
     for d in range(draws):
         for i in range(channels):
@@ -85,7 +86,7 @@ def _gather(values, table, runs, ends, out):
 @compiled()
 def _gather_transpose(patches, reversed_table, runs, ends, out):
     draws, channels, rows, sites = out.shape
-    taps = reversed_table.shape[0]
+    taps, givers = reversed_table.shape[0], patches.shape[2] // rows
     by_runs = _are_long(runs, reversed_table)
     for d in range(draws):
         for i in range(channels):
@@ -94,12 +95,12 @@ def _gather_transpose(patches, reversed_table, runs, ends, out):
                 for r in range(rows):
                     target = out[d, i, r]
                     if by_runs:
-                        _add_runs(target, source, r * sites, runs[ends[t] : ends[t + 1]])
+                        _add_runs(target, source, r * givers, runs[ends[t] : ends[t + 1]])
                         continue
                     for p in range(sites):
                         giver = reversed_table[t, p]
                         if giver >= 0:
-                            target[p] += source[r * sites + giver]
+                            target[p] += source[r * givers + giver]
 
 
 @compiled()

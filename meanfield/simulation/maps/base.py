@@ -6,7 +6,7 @@ have r columns of them, R = r B, columns outermost.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from meanfield.nets.maps import Map, Weight
@@ -16,7 +16,7 @@ from meanfield.simulation.weights import Weights
 
 @dataclass(frozen=True)
 class Setting:
-    """Where maps act: the grid, the samples of a batch, the drawn weights by name, and the arrays of it all.
+    """Where a map acts: the grid of what comes in, the samples of a batch, the drawn weights by name, and the arrays.
 
     In training also the ``masks`` of dropout (`meanfield.simulation.maps.weightless`).
     """
@@ -26,6 +26,11 @@ class Setting:
     weights: Weights
     arrays: Arrays
     masks: Any = None
+
+    def above(self, spec: Map) -> "Setting":
+        """Where a map acts on what this one gives."""
+        grid = spec.grid_above(self.grid)
+        return self if grid == self.grid else replace(self, grid=grid)
 
     def by_sample(self, columns: Any) -> Any:
         """(D, C, r B, S) as (D, C, r, B, S)."""
@@ -129,12 +134,17 @@ class Use:
     errors: Any
     passage: Any
     place: int
-    setting: Setting
+
+    @property
+    def setting(self) -> Setting:
+        """Where the map acts."""
+        setting: Setting = self.passage.settings[self.place]
+        return setting
 
     @property
     def values(self) -> Any:
         """What comes in, (D, C, B, S), of one net where all share it."""
-        return self.passage.input_of(self.place, self.setting)
+        return self.passage.input_of(self.place)
 
     @property
     def patches(self) -> Any:

@@ -12,12 +12,13 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import prod
 from operator import iadd
 from typing import Any
 
 from meanfield.nets.lattice import SiteTable, neighbours, reversed_neighbours
 from meanfield.nets.maps import Bias, Gain, Linear, Map, Pointwise, Weight
-from meanfield.nets.net import Chain, Net
+from meanfield.nets.net import Chain, Net, Unit
 from meanfield.optimizers.linear_algebra import Factored, is_worth_factors
 from meanfield.simulation.kernels.convolution import DirectConvolution
 from meanfield.simulation.maps.base import Setting, Use, WeightedOperation, operation
@@ -46,7 +47,7 @@ class LinearOperation(WeightedOperation):
         for matrix, size in matrices_of(spec, setting).items():
             part = matrix.transpose_times(flat[:, first : first + size])
             pulled, first = part if pulled is None else pulled + part, first + size
-        if spec.taps == 1:
+        if spec.stays:
             return pulled.reshape(draws, -1, rows, sites)
         return setting.arrays.gather_transpose(pulled, reversed_stencil(spec, setting), rows)
 
@@ -86,8 +87,9 @@ class LinearOperation(WeightedOperation):
 
     def kernel(self, spec: Linear, features: Any, setting: Setting) -> Any:
         """X^T X x identity over the channels above, X the patches that a channel's group sees."""
-        draws, _, samples, sites = features.shape
-        rows, pairs, first = sum(weight.shape[0] for weight in spec.weights), samples * sites, 0
+        draws, _, samples, _ = features.shape
+        rows, first = sum(weight.shape[0] for weight in spec.weights), 0
+        pairs = samples * prod(spec.grid_above(setting.grid))
         kernel = setting.arrays.xp.zeros((draws, rows, rows, pairs, pairs), dtype=setting.arrays.precision)
         for weight in spec.weights:
             size = features.shape[1] // weight.groups
@@ -116,11 +118,10 @@ class LinearOperation(WeightedOperation):
         """W patches of columns, or of what the weights see of them."""
         if direct := direct_convolution(spec, setting):
             return direct.convolve(matrix_of(spec, setting), columns, stencil(spec, setting), rectified)
-        _, _, rows, sites = columns.shape
         patches = patches_of(spec, self.seen(spec, columns, setting) if rectified else columns, setting)
         products = [matrix.times(patches) for matrix in matrices_of(spec, setting)]
         image = products[0] if len(products) == 1 else setting.arrays.xp.concatenate(products, axis=1)
-        return image.reshape(len(image), -1, rows, sites)  # draws may share what comes in
+        return image.reshape(*image.shape[:2], columns.shape[2], -1)  # draws may share what comes in
 
 
 class VectorOperation(WeightedOperation):
@@ -244,25 +245,30 @@ def matrix_of(spec: Linear, setting: Setting) -> Any:
 
 
 def patches_of(spec: Linear, values: Any, setting: Setting) -> Any:
-    """patches(X): (D, C, R, S) -> (D, C k, R S)."""
-    if spec.taps == 1:
+    """patches(X): (D, C, R, S) -> (D, C k, R S')."""
+    if spec.stays:
         return values.reshape(*values.shape[:2], -1)
     return setting.arrays.gather(values, stencil(spec, setting))
 
 
 def stencil(spec: Linear, setting: Setting) -> SiteTable:
     """The neighbour table of a map's kernel."""
-    return neighbours(setting.grid, spec.kernel, spec.padding, spec.dilation)
+    return neighbours(*_lattice(spec, setting))
 
 
 def reversed_stencil(spec: Linear, setting: Setting) -> SiteTable:
     """The table of the transposed shifts."""
-    return reversed_neighbours(setting.grid, spec.kernel, spec.padding, spec.dilation)
+    return reversed_neighbours(*_lattice(spec, setting))
+
+
+def _lattice(spec: Linear, setting: Setting) -> tuple[Any, ...]:
+    kernel = spec.kernel or (1,) * len(setting.grid)
+    return setting.grid, kernel, spec.padding, spec.dilation, spec.stride
 
 
 def own_update(spec: Linear, error: Any, features: Any, setting: Setting) -> Any:
     """U (X^T X), X the patches of the features: as U times the Gram matrix or as (U X^T) X, the cheaper."""
-    places = setting.samples * features.shape[3]
+    places = setting.samples * error.shape[3]
     if places == 1:  # the Gram matrix is a number, whatever the memory order of the errors
         return error * site_gram(spec, features, setting)[..., None]
     draws, channels, rows_of_sites, sites = error.shape
@@ -290,12 +296,13 @@ def own_update_operations(places: int, channels: int, taps: int, rows: int) -> t
 
 
 def site_gram(spec: Linear, features: Any, setting: Setting) -> Any:
-    """X^T X over all site pairs of the batch, (D, B S, B S), without forming X = patches(features)."""
+    """X^T X over all site pairs of the batch, (D, B S', B S'); without a stride X = patches(features) is not formed."""
     draws, channels, samples, sites = features.shape
-    flat = features.reshape(draws, channels, samples * sites)
+    strided = max(spec.stride, default=1) > 1  # of all pairs of sites few would be needed
+    flat = patches_of(spec, features, setting) if strided else features.reshape(draws, channels, samples * sites)
     # Without the copy NumPy makes one half of the product and mirrors it, in up to four times the product's time.
     gram = flat.swapaxes(1, 2) @ flat.copy()
-    if spec.taps == 1:
+    if strided or spec.taps == 1:
         return gram
     return setting.arrays.sum_over_shifts(gram, stencil(spec, setting), samples)
 
@@ -395,7 +402,7 @@ class RectifiedLinearOperation(LinearOperation):
 
     def backward(self, spec: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         direct = direct_convolution(spec, setting)
-        if direct and errors.shape[2:] == values.shape[2:]:
+        if direct and errors.shape[2] == values.shape[2]:
             return direct.convolve_transpose(
                 matrix_of(spec, setting), errors, reversed_stencil(spec, setting), gate=values
             )
@@ -408,16 +415,20 @@ class RectifiedLinearOperation(LinearOperation):
 
 def rectified_net(net: Net) -> Chain:
     """The same net with every ReLU that a stencil of weights follows joined to it."""
-    units = tuple(replace(unit, branch=_joined(unit.branch), after=_joined(unit.after)) for unit in net.units)
-    top = None if net.readout_unit is None else replace(net.readout_unit, branch=_joined(net.readout_unit.branch))
-    return Chain.of(net, units=units, readout_unit=top)
+    top = None if net.readout_unit is None else _joined_in(net.readout_unit)
+    return Chain.of(net, units=tuple(map(_joined_in, net.units)), readout_unit=top)
+
+
+def _joined_in(unit: Unit) -> Unit:
+    branch, shortcut, after = map(_joined, (unit.branch, unit.shortcut, unit.after))
+    return replace(unit, branch=branch, shortcut=shortcut, after=after)
 
 
 def _joined(maps: tuple[Any, ...]) -> tuple[Map, ...]:
     joined: list[Map] = []
     for spec in maps:
         if spec.is_one_stencil and joined and joined[-1] == RELU:
-            joined[-1] = RectifiedLinear(spec.weights, spec.padding, spec.dilation)
+            joined[-1] = RectifiedLinear(spec.weights, spec.padding, spec.dilation, spec.stride)
         else:
             joined.append(spec)
     return tuple(joined)

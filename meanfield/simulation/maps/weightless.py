@@ -1,7 +1,7 @@
 """Maps without weights: activations and gates, normalisations, dropout, pooling, attention.
 
 Activations act element by element, normalisation over the channels of every sample and site; batch normalisation and
-dropout treat the samples of a batch together; pooling and attention act over the sites of a sample.
+dropout treat the samples of a batch together; pooling, flattening and attention act over the sites of a sample.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from numpy.typing import NDArray
 
 from meanfield.common.seeds import stream
 from meanfield.nets.activations import ACTIVATIONS
-from meanfield.nets.maps import Attention, BatchNormalisation, Dropout, Gate, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import (
+    Attention,
+    AveragePooling,
+    BatchNormalisation,
+    Dropout,
+    Flatten,
+    Gate,
+    Normalisation,
+    Pointwise,
+    Pooling,
+)
 from meanfield.simulation.arrays import Arrays
 from meanfield.simulation.maps.base import Operation, Setting, SymmetricOperation, operation
 
@@ -254,6 +265,68 @@ class PoolingOperation(Operation):
         pooled = moved.mean(axis=3)[..., None] if spec.kind == "mean" else moved[..., -1:].copy()
         # Matrix products of other layouts take another road for one net than for several, and round differently.
         return setting.arrays.xp.ascontiguousarray(pooled)
+
+
+@operation(Flatten)
+class FlattenOperation(Operation):
+    """Values side by side: (D, C, R, S) -> (D, C S, R, 1)."""
+
+    remade = True
+    splits_by_order = True
+
+    def degree(self, spec: Flatten) -> int:
+        return 1
+
+    def forward(self, spec: Flatten, values: Any, setting: Setting) -> tuple[Any, None]:
+        return self.tangent(spec, values, None, values, setting), None
+
+    def backward(self, spec: Flatten, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
+        draws, channels, rows, _ = errors.shape
+        apart = errors.reshape(draws, channels // spec.sites, spec.sites, rows)
+        return apart.swapaxes(2, 3).copy(order=setting.arrays.order)
+
+    def tangent(self, spec: Flatten, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        draws, _, rows, _ = moved.shape
+        # Matrix products of other layouts take another road for one net than for several, and round differently.
+        return moved.swapaxes(2, 3).copy(order="C").reshape(draws, -1, rows, 1)
+
+
+@operation(AveragePooling)
+class AveragePoolingOperation(Operation):
+    """The means over windows: (D, C, R, S) -> (D, C, R, S')."""
+
+    splits_by_order = True
+
+    def degree(self, spec: AveragePooling) -> int:
+        return 1
+
+    def forward(self, spec: AveragePooling, values: Any, setting: Setting) -> tuple[Any, None]:
+        return self.tangent(spec, values, None, values, setting), None
+
+    def backward(
+        self, spec: AveragePooling, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool
+    ) -> Any:
+        arrays, windows = setting.arrays, _windows(spec, setting)
+        spread = arrays.xp.empty((*errors.shape[:3], *windows), errors.dtype, order=arrays.order)
+        of_window = errors.reshape(*errors.shape[:3], *(n if axis % 2 == 0 else 1 for axis, n in enumerate(windows)))
+        spread[...] = of_window / prod(spec.window)
+        return arrays.xp.asarray(spread.reshape(*errors.shape[:3], -1), order=arrays.order)
+
+    def tangent(self, spec: AveragePooling, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
+        arrays, windows = setting.arrays, _windows(spec, setting)
+        by_window = moved.reshape(*moved.shape[:3], *windows)
+        # Site by site, so that sums are taken in the same order however nets lie beside each other.
+        sites = (
+            by_window[:, :, :, *(at for place in window for at in (slice(None), place))]
+            for window in np.ndindex(spec.window)
+        )
+        means = sum(sites) / prod(spec.window)
+        return arrays.xp.asarray(means.reshape(*moved.shape[:3], -1), order=arrays.order)
+
+
+def _windows(spec: AveragePooling, setting: Setting) -> tuple[int, ...]:
+    """How many windows there are along an axis, and sites in each; axis by axis."""
+    return tuple(n for pair in zip(spec.grid_above(setting.grid), spec.window, strict=True) for n in pair)
 
 
 ROTARY_BASE = 10_000.0

@@ -126,8 +126,8 @@ def seen_by_matrices(state: Forward) -> dict[str, Array]:
         for place, linear in enumerate(passage.unit.maps):
             names = [weight.name for weight in linear.weights if weight.name not in read]
             if names and linear.mixes_channels:
-                values = passage.input_of(place, state.setting)
-                patches = weighted_operation_of(linear).patches(linear, values, state.setting)
+                values, setting = passage.input_of(place), passage.settings[place]
+                patches = weighted_operation_of(linear).patches(linear, values, setting)
                 read |= dict.fromkeys(names, np.broadcast_to(patches, (len(state.output), *patches.shape[1:])))
     return read
 
@@ -347,8 +347,8 @@ def _activation_ratios(state: Forward) -> Array:
             if place + 1 == len(maps) or maps[place + 1].pointwise_activation is None:
                 ratios.append(np.ones(len(state.output)))
                 continue
-            given = passage.input_of(place + 1, state.setting)
-            passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, state.setting)[0]
+            given, setting = passage.input_of(place + 1), passage.settings[place + 1]
+            passed = operation_of(maps[place + 1]).forward(maps[place + 1], given, setting)[0]
             ratios.append(_mean_over_samples(_sizes(passed) / _sizes(given)))
     return np.stack(ratios, axis=1)
 

@@ -334,15 +334,15 @@ def split_by_order(
         Setting(net.grid, inputs.shape[2], given_weights(net, weights), NUMPY) for weights in (before, after, moves)
     )
     first_unit, *blocks = net.units
-    old = through(first_unit, [inputs], old_way)[0]
-    moved = first = through(first_unit, [inputs], new_way)[0] - old
+    old = through(first_unit, [inputs], [old_way])[0]
+    moved = first = through(first_unit, [inputs], [new_way])[0] - old
     sums: list[list[Array]] = []
     for block in blocks:
         terms = [old + moved]
         for part in block.branch:
             terms = operation_of(part).by_order(part, terms, old_way, change)
         terms = [block.multiplier * term for term in terms]
-        passed = through(replace(block, skip=None), [old], old_way)[0]
+        passed = through(replace(block, skip=None), [old], [old_way])[0]
         terms[0] -= passed
         if sums:
             terms = [term + earlier for term, earlier in zip(terms, sums[-1], strict=True)]
@@ -364,5 +364,6 @@ def _nonlinear(net: Net) -> set[str]:
 def _require_linear(net: Net) -> None:
     if names := _nonlinear(net):
         raise ValueError(f"the net has maps {', '.join(sorted(names))}; only linear nets split by the order of updates")
-    if any(unit.skip != number for number, unit in enumerate(net.units[1:], start=1)) or net.units[0].skip is not None:
+    adding = all(unit.adds and unit.skip == number for number, unit in enumerate(net.units[1:], start=1))
+    if not adding or net.units[0].skip is not None:
         raise ValueError("orders of updates are told apart in nets whose units, from the second on, add to the last")

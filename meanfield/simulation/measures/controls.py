@@ -108,7 +108,7 @@ def known_means(net: Sequential, inputs: Array | None) -> dict[str, Array]:
     """The exact means of the controls, by name: (L,), of the output energy (1,)."""
     gain, gamma = net.sigma.gain, net.head_variance * net.head_fan_in * net.sigma.gain
     start = 1.0 if inputs is None else float(np.square(net.sigma.function(inputs)).mean()) / gain
-    error = gamma / (net.outputs * net.inputs * net.sites)
+    error = gamma / (net.output_units * net.inputs)
     fan_in = net.taps * np.array(net.channels_by_layer[:-1], dtype=float)
     return {
         "pre_activation_energy": np.full(net.depth, start),

@@ -152,11 +152,25 @@ class Energies(Measure):
             for place, variance in enumerate(net.weight_variances, start=1):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
         require_normalisable(net)
+        self._require_grids(net)
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
         if require_flag("controls", self.controls):
             self._require_known_means(net, inputs)
         weights = chosen_weights(net, self.weights, gram=not self._beyond_gram())
         return replace(self, inputs=inputs, by_site=by_site, weights=weights)
+
+    def _require_grids(self, net: Net) -> None:
+        """Raise ValueError for what sites alone can say that are the same in all values."""
+        if net.has_one_grid:
+            return
+        grids = ", ".join(map(str, dict.fromkeys(net.value_grids)))
+        if self.by_site:
+            raise ValueError(f"by_site takes the same sites in all layers; this net has grids {grids}: leave it out")
+        if self.batch.labels == "teacher" and not net.is_pooled:
+            raise ValueError(
+                f"labels 'teacher' are a map of the input at the same site; inputs and outputs of this net are on "
+                f"different grids ({grids}): take readout='pooled', or independent labels"
+            )
 
     def _require_known_means(self, net: Net, inputs: Array | None) -> None:
         """Raise ValueError unless the means of the controls are known."""
@@ -370,8 +384,8 @@ def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
     means = {name: values[name].mean(axis=1, keepdims=True) for name in ("update_energy", "label_term")}
     per_draw = {**values, "mean_update_energy": means["update_energy"]}
     estimates = {name: summarise(value) for name, value in per_draw.items()}
-    estimates["learning_rate_scale"] = _inverse_root(estimates["mean_update_energy"])
-    estimates["label_learning_rate_scale"] = _inverse_root(summarise(means["label_term"]))
+    estimates["learning_rate_scale"] = inverse_root(estimates["mean_update_energy"])
+    estimates["label_learning_rate_scale"] = inverse_root(summarise(means["label_term"]))
     return estimates
 
 
@@ -388,7 +402,7 @@ def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
     }
 
 
-def _inverse_root(estimate: Estimate) -> Estimate:
+def inverse_root(estimate: Estimate) -> Estimate:
     """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = estimate.mean**-0.5

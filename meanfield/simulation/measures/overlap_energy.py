@@ -13,6 +13,7 @@ reduction needs evenly covered grids and gates that know only the sign, as those
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, cast
 
 from meanfield.common.validation import Array
@@ -123,7 +124,7 @@ def column_energies(state: Forward, top: Any, by_site: bool = False, controls: b
     for number, change in enumerate(tangent(state, moves, depth, top.shape[2] // net.inputs), start=1):
         state.let_go(number)
         draws, channels = change.shape[:2]
-        columns = change.reshape(draws, channels, -1, net.places)
+        columns = change.reshape(draws, channels, -1, net.inputs * change.shape[3])
         flat = xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
         energies.append(state.arrays.squared_norms(flat) / flat.shape[2])
         if by_site:
@@ -145,6 +146,8 @@ def _white_errors(state: Forward, value: int, normals: NormalSource) -> Array:
 
 # Channels and sites of a value.
 ValueShape = tuple[int, int]
+# The value at the end of a unit's branch, among others by number.
+BRANCH = -1
 
 
 def tangent_kernels(state: Forward) -> Iterator[Any]:
@@ -153,7 +156,8 @@ def tangent_kernels(state: Forward) -> Iterator[Any]:
     n_u = channels x samples x sites of value u; a kernel takes O(n_u^2) memory. Up to a map with weights
     Theta <- J Theta J^T, J the linear part of the maps; then the weights' own (X^T X) x identity over channels is
     added. Where a unit adds its branch b to a value s, as s + a b, the kernel is
-    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb.
+    Theta_ss + a (Theta_bs + Theta_sb) + a^2 Theta_bb, s behind its shortcut if there is one; where it sets it beside s,
+    these are its blocks.
 
     Raises:
         ValueError: a weight is used in several places, so that the kernel is no sum over them.
@@ -177,20 +181,61 @@ def _by_columns(state: Forward) -> Iterator[Any]:
         if number in last_use:
             crossed[number], shapes[number] = own, _shape(own)
             between |= {(number, other): kernel for other, kernel in crossed.items()}
-        own, crossed = _kernels_along(range(len(unit.branch)), passage, own, crossed, state)
+        branch, shortcut, after = unit.places
+        own, crossed = _kernels_along(branch, passage, own, crossed, state)
         own *= unit.multiplier**2
-        if unit.skip:
-            cross = crossed[unit.skip]
-            own += between[unit.skip, unit.skip] + unit.multiplier * (cross + _turned(cross, _shape(own), state))
-        crossed = {other: unit.multiplier * kernel for other, kernel in crossed.items() if last_use[other] > number}
-        if unit.skip:
-            for other in crossed:
-                earlier, later = sorted((unit.skip, other))
-                known = between[later, earlier]
-                crossed[other] += known if other == earlier else _turned(known, shapes[earlier], state)
+        met = crossed
+        crossed = {other: unit.multiplier * kernel for other, kernel in met.items() if last_use[other] > number}
+        if unit.skip is not None and unit.concatenates:
+            cross = unit.multiplier * met[unit.skip] if unit.skip else None
+            own = _side_by_side(between.get((unit.skip, unit.skip)), cross, own, unit.skip, state)
+            for other, kernel in crossed.items():
+                of_skip = _known(between, shapes, unit.skip, other, state) if unit.skip else None
+                crossed[other] = _above(of_skip, kernel, state.net.value_channels[unit.skip], state)
+        elif unit.skip:
+            skipped = {other: _known(between, shapes, unit.skip, other, state) for other in crossed}
+            skipped[BRANCH] = _turned(met[unit.skip], shapes[unit.skip], state)
+            at_skip, skipped = _kernels_along(shortcut, passage, between[unit.skip, unit.skip], skipped, state)
+            cross = skipped.pop(BRANCH)
+            own += at_skip + unit.multiplier * (cross + _turned(cross, _shape(own), state))
+            for other, kernel in skipped.items():
+                crossed[other] += kernel
+        elif unit.shortcut and (at_input := _kernels_along(shortcut, passage, None, {}, state)[0]) is not None:
+            own += at_input
         if unit.after:
-            own, crossed = _kernels_along(range(len(unit.branch), len(unit.maps)), passage, own, crossed, state)
+            own, crossed = _kernels_along(after, passage, own, crossed, state)
         yield own
+
+
+def _known(
+    between: dict[tuple[int, int], Any], shapes: dict[int, ValueShape], value: int, other: int, state: Forward
+) -> Any:
+    """The kernel between a value and another one, on the side of the first."""
+    earlier, later = sorted((value, other))
+    kernel = between[later, earlier]
+    return kernel if other == earlier else _turned(kernel, shapes[earlier], state)
+
+
+def _side_by_side(first: Any, cross: Any, second: Any, value: int, state: Forward) -> Any:
+    """The kernel of two values side by side, from that of each and that of the second with the units of the first.
+
+    The first is that of this number; the input, which nothing moves, has neither a kernel nor a cross.
+    """
+    xp, (draws, channels, _, sites) = state.arrays.xp, second.shape
+    if first is None:
+        rows = state.net.value_channels[value] * sites * state.setting.samples**2
+        cross = xp.zeros((draws, channels, rows, sites), dtype=second.dtype)
+        first = _above(None, cross, state.net.value_channels[value], state)[:, :-channels]
+    rows_of_first = xp.concatenate([first, _turned(cross, _shape(first), state)], axis=2)
+    return xp.concatenate([rows_of_first, xp.concatenate([cross, second], axis=2)], axis=1)
+
+
+def _above(first: Any, second: Any, channels: int, state: Forward) -> Any:
+    """Columns at two values side by side; the first, of so many channels, is 0 if not given."""
+    draws, _, rows, sites = second.shape
+    if first is None:
+        first = state.arrays.xp.zeros((draws, channels, rows, sites), dtype=second.dtype)
+    return state.arrays.xp.concatenate([first, second], axis=1)
 
 
 def _shape(columns: Any) -> ValueShape:
@@ -219,9 +264,9 @@ def _kernels_along(
             below = _shape(own)
             own = _carried(run, passage, _turned(_carried(run, passage, own, state), below, state), state)
         if holds:
-            spec, features = passage.unit.maps[place], passage.input_of(place, state.setting)
-            kernel = weighted_operation_of(spec).kernel(spec, features, state.setting)
-            kernel = kernel.reshape(*kernel.shape[:2], -1, features.shape[3])
+            spec, setting = passage.unit.maps[place], passage.settings[place]
+            kernel = weighted_operation_of(spec).kernel(spec, passage.input_of(place), setting)
+            kernel = kernel.reshape(*kernel.shape[:2], -1, prod(spec.grid_above(setting.grid)))
             if own is not None:
                 kernel += own
             own = kernel
@@ -233,8 +278,8 @@ def _carried(run: Sequence[int], passage: Passage, columns: Any, state: Forward)
     """Every column through maps."""
     for place in run:
         spec, operation = passage.unit.maps[place], operation_of(passage.unit.maps[place])
-        values = passage.input_of(place, state.setting) if operation.reads else None
-        columns = operation.tangent(spec, values, passage.kept[place], columns, state.setting)
+        values = passage.input_of(place) if operation.reads else None
+        columns = operation.tangent(spec, values, passage.kept[place], columns, passage.settings[place])
     return columns
 
 

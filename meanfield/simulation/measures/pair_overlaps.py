@@ -181,7 +181,7 @@ def _begun(state: Forward, unit: int, row: int) -> Array:
     passage, here = state.passages[unit - 1], state.values[unit]
     last = len(passage.unit.branch) - 1
     linear: Any = passage.unit.branch[last]
-    gram = site_gram(linear, passage.input_of(last, state.setting), state.setting)
+    gram = site_gram(linear, passage.input_of(last), passage.settings[last])
     length = np.sqrt(gram[:, :1, 0])
     profile = np.divide(gram[:, :, 0], length, out=np.zeros_like(gram[:, :, 0]), where=length > 0)
     tangent = np.zeros(here.shape)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Self, cast
 
 import numpy as np
@@ -150,7 +151,7 @@ class TokenStatistics(Measure):
 def require_tokens(net: Any, why: str) -> None:
     """Raise TypeError or ValueError unless this is a net of two tokens, or sites, or more."""
     require_net(net, units=True)
-    if net.sites < 2:
+    if min(map(prod, net.value_grids)) < 2:
         raise ValueError(f"this {type(net).__name__} has a single token or site, which has {why}; give 2 or more")
 
 
@@ -223,10 +224,10 @@ class TangentPropagation(Measure):
         require_tokens(net, "no directions that sum to zero over tokens")
         require_choice("weights", self.weights, ("auto", *KINDS))
         for number, unit in enumerate(net.units):
-            if unit.skip not in (None, number):
+            if unit.skip not in (None, number) or unit.concatenates:
                 raise ValueError(
                     f"unit {number + 1} skips from value {unit.skip}; tangents are carried from one value to the next "
-                    f"alone, so that it may skip from value {number}: simulate another net"
+                    f"alone, so that it may skip from value {number}, by join 'add': simulate another net"
                 )
         top = len(net.units) - 2 + net.first_layer
         starts = require_counts("starts", self.starts, minimum=0, maximum=top, why="layers where directions begin")
@@ -254,7 +255,9 @@ class TangentPropagation(Measure):
                     lengths[:, :, self.starts.index(layer), unit - 1] = 1.0
             if columns.size:
                 columns = tangent_through(state, unit + 1, columns)
-                squares = np.square(columns).reshape(*columns.shape[:2], -1, len(DIRECTIONS), net.places)
+                squares = np.square(columns).reshape(
+                    *columns.shape[:2], -1, len(DIRECTIONS), net.inputs * columns.shape[3]
+                )
                 lengths[:, :, : squares.shape[2], unit] = squares.mean(axis=(1, 4)).swapaxes(1, 2)
             state.let_go(unit + 1)
         return {"tangent_propagation": lengths}

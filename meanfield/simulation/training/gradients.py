@@ -32,7 +32,7 @@ class _Arriving(dict[Place, Any]):
     """Errors as the backward pass brings them; ``tell`` gets all uses of a weight once the last has come."""
 
     def __init__(self, state: Forward, tell: Callable[[str, list[Use]], None]) -> None:
-        self._passages, self._setting, self._tell = state.all_passages, state.setting, tell
+        self._passages, self._tell = state.all_passages, tell
         self._missing = dict(state.net.use_counts)
         self._waiting: dict[str, list[Use]] = defaultdict(list)
 
@@ -41,7 +41,7 @@ class _Arriving(dict[Place, Any]):
         spec = passage.unit.maps[place[1]]
         for weight in spec.weights:
             last, name = first + weighted_operation_of(spec).rows(spec, weight, error), weight.name
-            self._waiting[name].append(Use(spec, weight, error[:, first:last], passage, place[1], self._setting))
+            self._waiting[name].append(Use(spec, weight, error[:, first:last], passage, place[1]))
             first, self._missing[name] = last, self._missing[name] - 1
             if not self._missing[name]:
                 self._tell(name, self._waiting.pop(name)[::-1])

@@ -20,6 +20,7 @@ import numpy as np
 
 from meanfield.common.validation import Array, takes
 from meanfield.nets.layered import Sequential
+from meanfield.nets.staged import Staged
 from meanfield.theory.mean_field.layers import forward_moments
 from meanfield.theory.two_points import Transport
 
@@ -93,7 +94,7 @@ def _chains(net: Sequential, kicks: Array) -> EnergyChain:
     return EnergyChain(by_layer, sigma.gate_product(by_layer, by_layer, by_layer))
 
 
-def gram_excess(net: Sequential, transport: Transport, covariance: Array, channels: int) -> float:
+def gram_excess(net: Sequential | Staged, transport: Transport, covariance: Array, channels: int) -> float:
     """Relative excess of the mean squared Gram matrix over the square of its mean, over all pairs of sites.
 
     mean(E[s^2 s'^2] - E[s s']^2) / (C k mean(E[s s']^2)) for C channels of pre-activations of this covariance: up to

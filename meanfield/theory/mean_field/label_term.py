@@ -34,7 +34,7 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import Activation
 from meanfield.nets.layered import Sequential
 from meanfield.theory.mean_field.layers import input_products
-from meanfield.theory.two_points import EveryPair, Exchangeable, Points
+from meanfield.theory.two_points import AllPairs, EveryPair, Exchangeable, Points
 
 
 @takes(Sequential)
@@ -64,7 +64,7 @@ def label_profiles(
         raise ValueError(why)
     points, product = batch_points(net, inputs, correlation)
     layers = list(progress(forward_layers(net, points, product), net.depth, "layer"))
-    covariance = points.labels(np.eye(net.inputs)[:, :, None] if errors is None else errors, net.is_pooled)
+    covariance = points.labels(np.eye(net.inputs)[:, :, None] if errors is None else errors, not net.output_grid)
     terms = driven_terms(net, points, layers, errors_below(net, points, covariance))
     walked = progress(terms, net.depth, "layer")
     return np.broadcast_to([points.by_site(term) for term in walked], (net.depth, net.sites))
@@ -74,6 +74,8 @@ def label_term_refusal(net: Sequential, inputs: ArrayLike | None = None, correla
     """Why `label_profiles` does not serve this net with this input, and what to take; empty if it does."""
     given = f"this is a {type(net).__name__} of activation {net.activation!r}"
     take = "take readout='convolution' and independent labels, or draw it with `simulate`"
+    if not net.follows_one_rule:
+        return f"pooled or correlated labels are predicted where all layers follow one rule; these differ: {take}"
     if net.has_skips:
         return (
             "pooled or correlated labels join what several sites or samples did, which is predicted for plain nets; "
@@ -154,20 +156,25 @@ def forward_layers(net: Sequential, points: Points, product: Array) -> Iterator[
 
 
 def output_covariance(net: Sequential, points: Points, top: LayerAverages) -> Array:
-    """E z z' of an output channel over pairs of points; pooled outputs are those of the points' samples."""
+    """E z z' of an output channel over pairs of points; outputs of one site are those of the points' samples."""
     scale = net.head_variance * net.channels_by_layer[-1]
-    if not net.is_pooled:
+    if net.readout == "convolution":
         return scale * net.taps * points.diagonal(top.product)
-    mean = points.within_samples() / net.sites
-    return scale * points.product(points.product(mean, top.product), mean)
+    mean, product = points.within_samples() / net.sites, top.product
+    if net.readout == "flatten":
+        scale, product = scale * net.sites**2, points.same_sites() * product
+    return scale * points.product(points.product(mean, product), mean)
 
 
 def errors_below(net: Sequential, points: Points, covariance: Array) -> Array:
     """C_L of errors e / (M B places) of this covariance at the outputs, as `output_covariance` has it.
 
-    s_h / (M B^2 S^2) times sum_D S_D^T E[e e'] S_D under a convolutional readout, times E[e e'] under a pooled one.
+    s_h / (M B^2 S^2) times sum_D S_D^T E[e e'] S_D under a convolutional readout, times E[e e'] under a pooled one;
+    s_h / (M B^2) times E[e e'] at equal sites, and 0 at others, where all sites have weights of their own.
     """
     scale = net.head_variance / (net.outputs * (net.sites * net.inputs) ** 2)
+    if net.readout == "flatten":
+        return scale * net.sites**2 * points.same_sites() * covariance
     return scale * (covariance if net.is_pooled else net.taps * points.pulled_back(covariance))
 
 
@@ -181,7 +188,7 @@ def driven_terms(
     errors = _errors(net, layers, points, top, driven)
     energy = points.constant(0.0)
     for place, (layer, arriving) in enumerate(zip(layers, reversed(errors), strict=True), start=1):
-        fresh, gated = _quadratic(net, points, layer, arriving)
+        fresh, gated = quadratic_sums(net.sigma, points, layer, arriving)
         yield energy + fresh
         if place < len(layers):
             own, _ = points.variances(layer.averages.gate)
@@ -205,14 +212,16 @@ def factor_below(net: Sequential, place: int) -> float:
     return net.layers[place].variance_factor * above / (net.sigma.gain * below)
 
 
-def _quadratic(net: Sequential, points: Points, layer: LayerKernel, errors: Array) -> tuple[Array, Array]:
+def quadratic_sums(
+    sigma: Activation, points: Points | AllPairs, layer: LayerKernel, errors: Array
+) -> tuple[Array, Array]:
     """sum_rs K(p, r) K(p, s) C(r, s) g(r, s), and the same with t(p, r, s) for g."""
-    (averages, kernel), triple = layer, net.sigma.triple
+    (averages, kernel), triple = layer, sigma.triple
     fresh = points.contracted(points.product(kernel, errors * averages.gate), kernel)
     both = points.product(kernel, errors)
     if triple is None:
         assert isinstance(points, Exchangeable)
-        return fresh, AlikeGates.at(net.sigma, averages.covariance).quadratic(points, kernel, errors, both)
+        return fresh, AlikeGates.at(sigma, averages.covariance).quadratic(points, kernel, errors, both)
     alone, shared = triple
     gated = alone * points.contracted(both, kernel) + shared * fresh
     return fresh, np.asarray(gated + 2 * shared * points.contracted(both, averages.gate * kernel))

@@ -51,9 +51,12 @@ from scipy.optimize import brentq
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
 from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
+from meanfield.nets.activations import Activation
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.lattice import OUTSIDE, reversed_neighbours
 from meanfield.nets.layered import INPUT_LAYOUT, Layer, Sequential, joins
-from meanfield.theory.two_points import Displacements, EveryPair, Transport
+from meanfield.nets.staged import Staged
+from meanfield.theory.two_points import Displacements, EveryPair, GridStep, Transport
 
 
 @takes(Sequential)
@@ -110,7 +113,7 @@ def powers_of_variance(net: Sequential, inputs: Array | None) -> tuple[Array, Ar
     return overlap, overlap + net.depth - layer + (net.head == "he")
 
 
-def require_floats(net: Sequential, *energies: Array) -> None:
+def require_floats(net: Sequential | DenseNet, *energies: Array) -> None:
     """Raise OverflowError unless all energies are positive and finite: others have left the range of floats."""
     if not all(np.all((energy > 0) & (energy < inf)) for energy in energies):
         raise OverflowError(
@@ -153,7 +156,7 @@ def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float
 def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
     """The average of sigma(x) sigma(x') over the channels of a given batch (B, C_0, *grid)."""
     samples, channels = inputs.shape[:2]
-    values = net.sigma.function(inputs).reshape(samples, channels, net.sites)
+    values = net.sigma_at(0).function(inputs).reshape(samples, channels, net.sites)
     product = np.einsum("bip,cir->bpcr", values, values, optimize=True) / channels
     return EveryPair(net), product.reshape(samples * net.sites, -1)
 
@@ -161,10 +164,10 @@ def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:
 def white_product(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
     """E[sigma(x) sigma(x')] of the default input."""
     transport, covariance = white_input(net, correlation)
-    return transport, net.sigma.product(*transport.variances(covariance), covariance)
+    return transport, net.sigma_at(0).product(*transport.variances(covariance), covariance)
 
 
-def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, Array]:
+def white_input(net: Sequential | Staged, correlation: float = 0.0) -> tuple[Transport, Array]:
     """Covariance of the default input: white over sites, with this correlation between samples."""
     variance = input_variance(net)
     if net.padding == "circular":
@@ -176,11 +179,11 @@ def white_input(net: Sequential, correlation: float = 0.0) -> tuple[Transport, A
     return EveryPair(net, mirrored), np.asarray(variance * np.kron(samples, np.eye(net.sites)), dtype=float)
 
 
-def input_variance(net: Sequential) -> float:
+def input_variance(net: Sequential | Staged) -> float:
     """Variance of the default input's Gaussians: 1, or what gives z^(1) variance 1 if inputs are normalised so."""
-    sigma = net.sigma
-    if net.input_law != "normalised":
+    if isinstance(net, Staged) or net.input_law != "normalised":
         return 1.0
+    sigma = net.sigma_at(0)
     if sigma.homogeneous:
         return 1.0 / net.variance_factor
 
@@ -198,6 +201,10 @@ class LayerMoments:
     kernel: Array
     cross_channel: Array
 
+    def divided(self, products: Array) -> LayerMoments:
+        """Those of values over their sizes, of which these are the ``products`` by pair of sites."""
+        return LayerMoments(self.covariance / products, self.kernel / products, self.cross_channel / products**2)
+
     def overlap(self, channels: int) -> Array:
         """Second moment of the tangent kernel per pair of sites, averaged over pairs of channels."""
         return self.kernel**2 / channels + self.cross_channel
@@ -212,38 +219,72 @@ class UnitTerms(NamedTuple):
 
 def forward_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[tuple[Array, Array]]:
     """Yield Tr(xx) / k and c of layers 1 .. N; a branch, having its own weights, adds to its stream's covariance."""
-    sigma, product = net.sigma, input_product
+    sigma, product = net.sigma_at(0), input_product
     sources = {layer.skip for layer in net.layers}
     streams = {0: white_input(net)[1]} if 0 in sources else {}
     for place, layer in enumerate(net.layers, start=1):
         carried = transport.diagonal(product)
         covariance = layer.variance_factor * carried / sigma.gain
+        covariance = layer.multiplier**2 * covariance
         if layer.skip is not None:
-            covariance = streams.pop(layer.skip) + layer.multiplier**2 * covariance
+            covariance = streams.pop(layer.skip) + covariance
         if place in sources:
             streams[place] = covariance
         yield carried, covariance
-        product = sigma.product(*transport.variances(covariance), covariance)
+        sigma, epsilon = net.sigma_at(place), net.normalised_at(place)
+        seen = covariance if epsilon is None else covariance / sizes(transport, covariance, epsilon)
+        product = sigma.product(*transport.variances(seen), seen)
+
+
+def sizes(transport: Transport, covariance: Array, epsilon: float) -> Array:
+    """s s' of a normalisation between a value and its activation, by pair of sites.
+
+    Over many channels the size of a site's values is a number, s^2 = c(p, p) + epsilon. What the Jacobian takes out of
+    tangents along the values is a share of order 1/channels of the kernel between two channels.
+    """
+    here, there = transport.variances(covariance)
+    return np.asarray(np.sqrt((here + epsilon) * (there + epsilon)))
 
 
 def layer_moments(net: Sequential, transport: Transport, input_product: Array) -> Iterator[LayerMoments]:
     """Yield c, K, V of layers 1 .. L of a plain net from the input's E[sigma(x) sigma(x')] per pair of sites."""
-    average = net.sigma.gate_product
     below: LayerMoments | None = None
     for place, (features, covariance) in enumerate(forward_moments(net, transport, input_product)):
         through_gates = None
         if below is not None:
-            here, there = transport.variances(below.covariance)
-            both_on = average(here, here, here) * average(there, there, there) / net.sigma.gain**2
+            if (epsilon := net.normalised_at(place)) is not None:
+                below = below.divided(sizes(transport, below.covariance, epsilon))
+            sigma, (here, there) = net.sigma_at(place), transport.variances(below.covariance)
+            both_on = sigma.gate_product(here, here, here) * sigma.gate_product(there, there, there) / sigma.gain**2
             through_gates = both_on * below.cross_channel
-        below = LayerMoments(covariance, *through_weights(net, transport, place, features, below, through_gates))
+        moved = through_weights(matrix_of(net, place), transport, features, below, through_gates)
+        below = LayerMoments(covariance, *moved)
         yield below
 
 
+class Matrix(NamedTuple):
+    """One weight matrix: the activation before it, channels below, taps, and the factor f on the fan-in variance.
+
+    ``square``: of the multiplier of what it gives, but for a block, of whose multiplier the join takes care.
+    """
+
+    sigma: Activation
+    channels: int
+    taps: int
+    factor: float
+    square: float = 1.0
+
+
+def matrix_of(net: Sequential, place: int) -> Matrix:
+    """That of layer ``place`` + 1."""
+    layer = net.layers[place]
+    square = layer.multiplier**2 if layer.skip is None else 1.0
+    return Matrix(net.sigma_at(place), net.channels_by_layer[place], net.taps, layer.variance_factor, square)
+
+
 def through_weights(
-    net: Sequential,
-    transport: Transport,
-    place: int,
+    matrix: Matrix,
+    transport: Transport | GridStep,
     features: Array,
     below: LayerMoments | None,
     through_gates: Array | None,
@@ -253,8 +294,8 @@ def through_weights(
     ``through_gates`` is what the gates leave of V: w V, 1 V for homogeneous activations except where
     pre-activations vanish.
     """
-    layer, channels, sigma = net.layers[place], net.channels_by_layer[place], net.sigma
-    own = channels * net.taps * features
+    sigma, channels, taps, factor, square = matrix
+    own = square * channels * taps * features
     if below is None or through_gates is None:
         return own, np.zeros_like(own)
     pair = *transport.variances(below.covariance), below.covariance
@@ -262,8 +303,9 @@ def through_weights(
     same = sigma.gate_square_product is sigma.gate_product  # gates that are 0 or 1
     gate_square = gate if same else sigma.gate_square_product(*pair)
     moved = through_gates + gate_square * below.kernel**2 / (sigma.gain**2 * channels)
-    carried = layer.variance_factor * transport.diagonal(gate * below.kernel) / sigma.gain
-    return own + carried, layer.variance_factor**2 * transport.independent(moved)
+    factor = square * factor
+    carried = factor * transport.diagonal(gate * below.kernel) / sigma.gain
+    return own + carried, factor**2 * transport.independent(moved)
 
 
 def plain_terms(net: Sequential, transport: Transport, input_product: Array) -> Iterator[UnitTerms]:
@@ -280,25 +322,27 @@ def gate_energies(net: Sequential, transport: Transport, input_product: Array) -
 
     Taken as 1 for homogeneous activations, as it is wherever anything arrives.
     """
-    sigma = net.sigma
-    if sigma.homogeneous:
+    if net.sigma.homogeneous and net.follows_one_rule:
         return [np.ones(())] * len(net.layers)
     energies = []
     moments = forward_moments(net, transport, input_product)
-    for _, covariance in progress(moments, len(net.layers), "layer"):
-        variance = transport.own(covariance)
-        energies.append(sigma.gate_product(variance, variance, variance) / sigma.gain)
+    for place, (_, covariance) in enumerate(progress(moments, len(net.layers), "layer"), start=1):
+        sigma, variance, epsilon = net.sigma_at(place), transport.own(covariance), net.normalised_at(place)
+        square = 1.0 if epsilon is None else variance + epsilon
+        seen = variance / square
+        gates = np.ones(()) if sigma.homogeneous else sigma.gate_product(seen, seen, seen) / sigma.gain
+        energies.append(gates / square)
     return energies
 
 
 def label_weights(net: Sequential, gates: list[Array], errors: Array | float = 1.0) -> list[Array]:
     """For layers 1 .. N the diagonal over sites of E[J^T J], J the Jacobian from that layer to the outputs: (..., S).
 
-    Only for a convolutional readout, where labels at different sites are independent and the matrix stays
-    diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus w_m
-    where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations n_l w_l is
-    the same constant at every layer and site: the top-layer reduction (Zhang et al. 2026, Lemma 1). With ``errors``,
-    the second moment of what stands at every output site, it is that of J^T times them.
+    For a convolutional readout or a flattening one, where errors at different sites are independent and the matrix
+    stays diagonal: w_l <- g_l (n_{l+1} / n_l) Pk^T w_{l+1} / k with ``gates`` g_1 .. g_N from `gate_energies`, and plus
+    w_m where layer m skips from layer l. On evenly covered grids, in plain nets and for homogeneous activations
+    n_l w_l is the same constant at every layer and site: the top-layer reduction (Zhang et al. 2026, Lemma 1). With
+    ``errors``, the second moment of what stands at every output site, it is that of J^T times them.
     """
     joined_by = joins(net.layers)
     conserved: dict[int, Array] = {}
@@ -317,15 +361,17 @@ def label_weight_above(net: Sequential, place: int, above: Array | None, errors:
     """
     layer = Layer() if above is None else net.layers[place]
     if above is None:
-        gamma = net.head_variance * net.head_fan_in * net.sigma.gain
+        gamma = net.head_variance * net.head_fan_in * net.sigma_at(len(net.layers)).gain
         above = np.full(net.sites, gamma * net.outputs) * errors
+        if net.readout == "flatten":
+            return np.asarray(above / net.sites)
     table = reversed_neighbours(net.grid, net.kernel, net.padding)
     arriving = np.where(table == OUTSIDE, 0.0, above[..., table]).sum(axis=-2) / net.taps
     return np.asarray(layer.variance_factor * layer.multiplier**2 * arriving)
 
 
 @dataclass(frozen=True)
-class _State:
+class StreamState:
     """The state at the end of one depth unit: c, K and A, R_mean, and R_j of the gates ahead, (gates, *pairs)."""
 
     moments: LayerMoments
@@ -370,7 +416,7 @@ class _Stream:
         # E[sigma'^2] / q at the first and at the second site of every place.
         self._energies, self._energies_there = (net.sigma.gate_product(v, v, v) / net.sigma.gain for v in (here, there))
         nothing = np.zeros_like(input_product)
-        self.start = _State(
+        self.start = StreamState(
             LayerMoments(at_input, nothing, nothing), nothing, np.zeros((len(self.gates), *nothing.shape))
         )
 
@@ -383,16 +429,16 @@ class _Stream:
         at_second = map(self._transport.at_second, arriving)
         return np.stack([np.broadcast_to(weight, self.start.mean.shape) for weight in at_second])
 
-    def past_unit(self, bottom: int, top: int, state: _State) -> _State:
+    def past_unit(self, bottom: int, top: int, state: StreamState) -> StreamState:
         """The state above the layers ``bottom`` + 1 .. ``top``: a block, if the last of them adds the stream again."""
         if self._net.layers[top - 1].skip is not None:
             return self._past_block(bottom, top, state)
         if bottom not in self.gates:
-            return _State(self._through(bottom, state.moments), state.mean, state.ahead)
+            return StreamState(self._through(bottom, state.moments), state.mean, state.ahead)
         moments = self._through(bottom, state.moments, self._met(bottom, state))
-        return _State(moments, np.zeros_like(state.mean), state.ahead[1:])  # memory ends above the last gate
+        return StreamState(moments, np.zeros_like(state.mean), state.ahead[1:])  # memory ends above the last gate
 
-    def _past_block(self, bottom: int, top: int, state: _State) -> _State:
+    def _past_block(self, bottom: int, top: int, state: StreamState) -> StreamState:
         below, branch = state.moments, self._through(bottom, state.moments, self._met(bottom, state))
         for place in range(bottom + 1, top):
             branch = self._through(place, branch)
@@ -402,7 +448,7 @@ class _Stream:
         joined = LayerMoments(
             branch.covariance, below.kernel + square * branch.kernel, cross + square**2 * branch.cross_channel
         )
-        return _State(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
+        return StreamState(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
 
     def _through(self, place: int, below: LayerMoments, met: Array | None = None) -> LayerMoments:
         """The plain recursion through one weight matrix, with what the stream's gates remember."""
@@ -410,14 +456,15 @@ class _Stream:
         if met is not None:
             through_gates = through_gates + met + self._transport.transpose(met)
         plain_below = below if place else None
-        moved = through_weights(self._net, self._transport, place, self._features[place], plain_below, through_gates)
+        matrix, features = matrix_of(self._net, place), self._features[place]
+        moved = through_weights(matrix, self._transport, features, plain_below, through_gates)
         return LayerMoments(self._covariances[place + 1], *moved)
 
-    def _met(self, gate: int, state: _State) -> Array:
+    def _met(self, gate: int, state: StreamState) -> Array:
         """w R_l / q at the next gate."""
         return self._energies[gate] * state.ahead[0] / self._net.sigma.gain
 
-    def _beside(self, bottom: int, top: int, state: _State) -> tuple[Array, Array, Array]:
+    def _beside(self, bottom: int, top: int, state: StreamState) -> tuple[Array, Array, Array]:
         """D and what is added to R_mean and to R_j, between a branch unit (first site) and a stream unit."""
         sigma, energy = self._net.sigma, self._energies[bottom]
         square = state.moments.kernel**2 / self._net.channels_by_layer[bottom]

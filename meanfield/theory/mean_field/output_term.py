@@ -65,6 +65,7 @@ from scipy.special import ndtr
 
 from meanfield.common.machine import progress
 from meanfield.common.validation import Array, require_array, require_count, takes
+from meanfield.nets.activations import Activation
 from meanfield.nets.inputs import Batch
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.theory.mean_field.label_term import (
@@ -81,7 +82,7 @@ from meanfield.theory.mean_field.label_term import (
     output_covariance,
 )
 from meanfield.theory.mean_field.layers import input_variance
-from meanfield.theory.two_points import Exchangeable, Points
+from meanfield.theory.two_points import AllPairs, Exchangeable, Points
 
 
 @takes(Sequential)
@@ -133,6 +134,8 @@ def output_term_refusal(
 ) -> str:
     """Why `output_term` does not serve this net with this input, and what to take; empty if it does."""
     given = f"this is a {type(net).__name__} of activation {net.activation!r}"
+    if not net.follows_one_rule:
+        return "the output term is predicted where all layers follow one rule; these differ: draw it with `simulate`"
     if net.has_skips:
         return f"the output term is predicted for plain nets; {given}, whose gates remember: draw it with `simulate`"
     if net.sigma.triple is None:
@@ -193,7 +196,7 @@ def label_covariance(net: Sequential, inputs: ArrayLike | None, batch: Batch) ->
         covariance = input_variance(net) * ((1 - rho) * identity + rho)
     else:
         given = require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
-        flat = given.reshape(net.inputs, -1, 1 if net.is_pooled else net.sites)
+        flat = given.reshape(net.inputs, -1, prod(net.output_grid))
         covariance = np.einsum("ics,jcs->ijs", flat, flat) / flat.shape[1]
     return np.asarray(covariance + batch.label_mean**2)
 
@@ -276,13 +279,15 @@ class Drive(Protocol):
 
 @dataclass(frozen=True)
 class ConvolutionDrive:
-    """A convolutional readout: mu by point."""
+    """A convolutional or a flattening readout: mu by point, s_h / B at the top of the latter."""
 
     net: Sequential
     points: Points
 
     def top(self) -> Array:
         net, points = self.net, self.points
+        if net.readout == "flatten":
+            return points.constant(net.head_variance / net.inputs)
         scale = net.head_variance * net.taps / (net.sites * net.inputs)
         return scale * points.moved_back(points.constant(1.0))
 
@@ -293,7 +298,7 @@ class ConvolutionDrive:
         return self.net.sigma.gain * self.points.moved_back(along)
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
-        return weighted_change(self.net, self.points, layer, kernel * self.points.second(along), with_z)
+        return weighted_change(self.net.sigma, self.points, layer, kernel * self.points.second(along), with_z)
 
 
 @dataclass(frozen=True)
@@ -315,7 +320,7 @@ class LinearPooledDrive:
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
         weight = self.points.product(kernel, along)
-        return weighted_change(self.net, self.points, layer, weight, with_z)
+        return weighted_change(self.net.sigma, self.points, layer, weight, with_z)
 
 
 def pooled_top(net: Sequential, points: Points) -> Array:
@@ -324,10 +329,10 @@ def pooled_top(net: Sequential, points: Points) -> Array:
 
 
 def weighted_change(
-    net: Sequential, points: Points, layer: LayerAverages, weight: Array, with_z: Array
+    sigma: Activation, points: Points | AllPairs, layer: LayerAverages, weight: Array, with_z: Array
 ) -> DrivenChange:
     """What m + w does where w(p) = sum_r weight(p, r) s(z_r)."""
-    alone, shared = net.sigma.triple or (0.0, 0.0)
+    alone, shared = sigma.triple or (0.0, 0.0)
     covariance, gate, product = layer.covariance, layer.gate, layer.product
     excess = product - covariance * gate  # D
     variance, _ = points.variances(covariance)
@@ -340,7 +345,7 @@ def weighted_change(
     three += inverse * points.contracted(weight, excess) * covariance
     three = shared * three + (alone + shared * gate) * points.product(weight, covariance)
     return DrivenChange(
-        2 * net.sigma.gain * points.contracted(with_z, weight) + points.contracted(carried, weight),
+        2 * sigma.gain * points.contracted(with_z, weight) + points.contracted(carried, weight),
         points.contracted(weight, 2 * turned + three),
         turned + three,
     )

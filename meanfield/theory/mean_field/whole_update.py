@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from math import exp, log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.special import logsumexp
 
 from meanfield.common.validation import Array, takes
-from meanfield.nets.layered import Sequential
+from meanfield.nets.layered import Sequential, readout_variance
+from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.net import Chain, Unit
+from meanfield.nets.recognised import as_family
+from meanfield.nets.staged import Staged
 from meanfield.quantities.registry import log_mean, with_logarithms
 from meanfield.theory.exact import exact_terms
 from meanfield.theory.mean_field.fluctuations import gram_excess
@@ -93,7 +98,7 @@ def _log_profiles(net: Sequential, inputs: Array | None, profiles: Profiles, pow
     return np.asarray(logs + np.log(net.variance_factor) * powers[:, None])
 
 
-def log_channel_error(net: Sequential, terms: LogTerms) -> float:
+def log_channel_error(net: Sequential | Staged, terms: LogTerms) -> float:
     """Estimate of ln(eta* at infinitely many channels / eta* at the net's own), of the whole update; 0 without it.
 
     Output and label term of every layer are multiplied by what finite width makes of them in the fully-connected net
@@ -102,10 +107,7 @@ def log_channel_error(net: Sequential, terms: LogTerms) -> float:
     both = terms.both
     if both is None or net.sigma.triple is None:
         return 0.0
-    changes: dict[str, Any] = {"inputs": 1, "weight_variance": None}
-    if net.grid:
-        changes |= {"grid": (1,), "kernel": (1,), "padding": "circular", "readout": "convolution"}
-    site = replace(net, **changes)  # type: ignore[type-var]
+    site = _of_one_site(net)
     limit, exact = mean_field_terms(site).both, exact_terms(site)
     if limit is None:
         return 0.0
@@ -114,8 +116,32 @@ def log_channel_error(net: Sequential, terms: LogTerms) -> float:
     return float(0.5 * (log_mean(np.logaddexp(*(leading + ratios))) - log_mean(np.logaddexp(*leading))))
 
 
-@takes(Sequential)
-def pooled_excess(net: Sequential) -> float:
+def _of_one_site(net: Sequential | Staged) -> Sequential:
+    """The plain net of the same channels, outputs and head on one site, with one sample and weights by the rule."""
+    if isinstance(net, Staged):
+        channels, gain = net.value_channels, net.sigma.gain
+        weights = [
+            Weight(str(at), (above, below, 1), 1 / (gain * below))
+            for at, (below, above) in enumerate(pairwise(channels))
+        ]
+        head = Weight("readout", (net.outputs, channels[-1], 1), readout_variance(net.head, channels[-1], gain))
+        *units, readout = [Unit((Pointwise(net.activation), Linear((weight,)))) for weight in (*weights, head)]
+        chain = Chain(units=tuple(units), readout_unit=readout, input_channels=channels[0], grid=(1,))
+        return cast(Sequential, as_family(chain))
+    changes: dict[str, Any] = {"inputs": 1, "weight_variance": None}
+    if net.grid:
+        changes |= {"grid": (1,), "kernel": (1,), "padding": "circular", "readout": "convolution"}
+        if net.readout == "flatten":  # of a site's own channels outputs see as little as this many would alone
+            changes["outputs"] = max(1, round(net.outputs / net.sites))
+    return replace(net, **changes)  # type: ignore[type-var]
+
+
+def _hidden_channels(net: Sequential | Staged) -> tuple[int, ...]:
+    return net.value_channels[1:] if isinstance(net, Staged) else net.channels_by_layer[1:]
+
+
+@takes(Sequential | Staged)
+def pooled_excess(net: Sequential | Staged) -> float:
     """Up to about ln(label term at a net's channels / that at infinitely many) of every layer, by what gates above do.
 
     2 sum_{h=1}^{L} 1/C_h under a pooled readout of gated plain nets, 0 elsewhere. A pooled label reaches all sites
@@ -127,10 +153,10 @@ def pooled_excess(net: Sequential) -> float:
     """
     if not net.is_pooled or net.has_skips or net.activation == "linear":
         return 0.0
-    return GATES_ABOVE * float(np.sum(1.0 / np.array(net.channels_by_layer[1:], dtype=float)))
+    return GATES_ABOVE * float(np.sum(1.0 / np.array(_hidden_channels(net), dtype=float)))
 
 
-def finite_channels_note(net: Sequential) -> str:
+def finite_channels_note(net: Sequential | Staged) -> str:
     """What a label term under a pooled readout has beyond its mean field; "" where it has nothing of that kind."""
     excess = pooled_excess(net)
     if not excess:
@@ -142,7 +168,7 @@ def finite_channels_note(net: Sequential) -> str:
     )
 
 
-def finite_channels_warning(net: Sequential, terms: LogTerms) -> str:
+def finite_channels_warning(net: Sequential | Staged, terms: LogTerms) -> str:
     """What to say of a learning-rate scale that is off by more than `NOTABLE_FACTOR` at this net's channels; or ""."""
     if terms.both is None and terms.label is not None:
         return _pooled_warning(net)
@@ -152,31 +178,31 @@ def finite_channels_warning(net: Sequential, terms: LogTerms) -> str:
     remedy = "level 'exact' has it" if not net.grid and net.inputs == 1 else "`simulate` has that of drawn nets"
     return (
         "the mean field of the whole update is leading order in 1/channels, and what it leaves out grows with depth: "
-        f"at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its learning-rate scale is about "
+        f"at depth {net.depth} and {min(_hidden_channels(net))} channels its learning-rate scale is about "
         f"{exp(min(error, LARGEST_LOG)):.2g} times that of the net itself, as a net of one site has it; {remedy}"
     )
 
 
-def _pooled_warning(net: Sequential) -> str:
+def _pooled_warning(net: Sequential | Staged) -> str:
     """What to say of the label term's scale in the same way, where the whole update has no theory."""
     error = 0.5 * pooled_excess(net)
     if error <= log(NOTABLE_FACTOR):
         return ""
     return (
         "the mean field of the label term is leading order in 1/channels, and under a pooled readout it leaves out "
-        f"what the gates above a layer do: at depth {net.depth} and {min(net.channels_by_layer[1:])} channels its "
+        f"what the gates above a layer do: at depth {net.depth} and {min(_hidden_channels(net))} channels its "
         f"learning-rate scale is up to about {exp(min(error, LARGEST_LOG)):.2g} times that of the net itself; "
         "`simulate` has that of drawn nets"
     )
 
 
-@takes(Sequential)
-def thin_input_warning(net: Sequential) -> str:
+@takes(Sequential | Staged)
+def thin_input_warning(net: Sequential | Staged) -> str:
     """What to say of drawn inputs with so few channels that layer 1 is far from the mean field at any width; or "".
 
     One number per sample of a fully-connected net with one input is fixed: there is nothing to say.
     """
-    channels, hidden = net.channels_by_layer[:2]
+    channels, hidden = net.first_channels, _hidden_channels(net)[0]
     if channels >= hidden or (net.input_law == "normalised" and net.inputs == 1):
         return ""
     excess = gram_excess(net, *white_input(net), channels)

@@ -70,14 +70,15 @@ def _top_errors(net: TokenStream, readout: Trail) -> GaussianErrors:
     """Errors at the last value, of labels and of outputs: (2, N, N).
 
     Between tokens that the readout takes with weights w, C = (s_h / M B^2) E[y y'] w w', y the labels, or the outputs;
-    outputs have mu = (s_h / B) w w' within a sample besides.
+    outputs have mu = (s_h / B) w w' within a sample besides. Where all tokens have weights of their own, w w' is 1.
     """
     unit = net.readout_unit
     assert unit is not None
-    assert net.pooling is not None
     weight = unit.branch[-1].weights[0]
-    tokens = np.full(net.tokens, 1 / net.tokens) if net.pooling.kind == "mean" else np.eye(net.tokens)[-1]
-    taken = np.outer(tokens, tokens)
+    taken = np.eye(net.tokens)
+    if net.pooling is not None:
+        tokens = np.full(net.tokens, 1 / net.tokens) if net.pooling.kind == "mean" else np.eye(net.tokens)[-1]
+        taken = np.outer(tokens, tokens)
     targets = np.stack([np.eye(net.inputs), over_points(readout.after[-1], "covariance")])
     noise = weight.variance / (weight.shape[0] * net.inputs**2) * np.kron(targets, taken)
     features = np.zeros_like(noise)

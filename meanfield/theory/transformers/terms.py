@@ -84,7 +84,7 @@ def token_terms(net: TokenStream, inputs: Array | None = None) -> TokenTerms:
 def many_outputs_warning(net: TokenStream, inputs: Array | None = None) -> str:
     """What to say of an output term that is predicted for few outputs where they are many; or ""."""
     followed = follows_features(net) and (inputs is not None or bool(refusal(net)))
-    if followed or net.readout == "last" or net.tokens == 1 or net.outputs <= FEW * net.first_channels:
+    if followed or net.readout in ("last", "flatten") or net.tokens == 1 or net.outputs <= FEW * net.first_channels:
         return ""
     remedy = "`simulate` has it" if not follows_features(net) else "give inputs: for those they are followed"
     return (
@@ -164,10 +164,10 @@ def refusal_of_all_roads(net: TokenStream) -> str:
             f"the net has {net.tokens} tokens, and averages over random logits are made for up to {MOST_TOKENS}; take "
             "fewer, or attention_scale='inverse'"
         )
-    if net.readout not in ("pooled", "last"):
+    if net.readout not in ("pooled", "last", "flatten"):
         return (
             f"readout {net.readout!r} has outputs at every token, and errors are followed down from a pooled or the "
-            "last token; take readout='pooled' or 'last'"
+            "last token, or from all of them side by side; take readout='pooled', 'last' or 'flatten'"
         )
     return ""
 
@@ -282,15 +282,14 @@ def _reading(branch: TokenBranch, width: int, tokens: int) -> _Reading:
 
 
 def _readout(net: TokenStream) -> tuple[Weight, Array]:
-    """Its weight, and the shares of one token and of two among the pairs of tokens that it takes."""
+    """Its weight, and what it takes of one token and of two: sums of w w' over pairs, w the weights of tokens."""
     assert net.readout_unit is not None
-    assert net.pooling is not None
-    shares = [1 / net.tokens, 1 - 1 / net.tokens] if net.pooling.kind == "mean" else [1.0, 0.0]
-    return net.readout_unit.branch[-1].weights[0], np.array(shares)
+    taken = {"pooled": [1 / net.tokens, 1 - 1 / net.tokens], "last": [1.0, 0.0], "flatten": [float(net.tokens), 0.0]}
+    return net.readout_unit.branch[-1].weights[0], np.array(taken[net.readout])
 
 
 def output_variance(net: TokenStream, moments: StreamMoments) -> float:
-    """E z_out^2 of an output: s_h n times the mean covariance of the tokens that the readout takes."""
-    weight, shares = _readout(net)
+    """E z_out^2 of an output: s_h n times the sum of w w' times the covariance of the tokens that the readout takes."""
+    weight, taken = _readout(net)
     size = 1.0 if net.is_pre_norm else moments.variance[-1]
-    return float(weight.variance * weight.fan_in * size * (shares @ [1.0, moments.correlation[-1]]))
+    return float(weight.variance * net.first_channels * size * (taken @ [1.0, moments.correlation[-1]]))

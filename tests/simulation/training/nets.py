@@ -1,6 +1,18 @@
 """Nets that have every map, tied weights, groups, stacks of weights and several skips from one value."""
 
-from meanfield.nets.maps import Attention, Bias, Gain, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.maps import (
+    Attention,
+    AveragePooling,
+    Bias,
+    Flatten,
+    Gain,
+    Gate,
+    Linear,
+    Normalisation,
+    Pointwise,
+    Pooling,
+    Weight,
+)
 from meanfield.nets.net import Chain, Unit
 
 
@@ -57,4 +69,43 @@ def plain():
     return Chain(units=units, readout_unit=Unit((linear(("head", (3, 9))),)), input_channels=8)
 
 
-NETS = {"transformer": transformer(), "convolutional": convolutional(), "loop": loop(), "plain": plain()}
+def concatenating():
+    """Units set beside the value below them, beside an earlier one, and beside the input."""
+    units = (
+        Unit((linear(("W1", (3, 2, 2))),)),
+        Unit((Pointwise("tanh"), linear(("W2", (2, 3, 2)), padding="zero")), 1, 0.5, join="concat"),
+        Unit((Pointwise("gelu"), linear(("W3", (2, 5, 2))), bias("b3", 2)), 1, join="concat"),
+        Unit((Pointwise("tanh"), linear(("W4", (2, 5, 2)))), 0, 0.7, (Normalisation("rms", 0.1),), "concat"),
+    )
+    readout = Unit((Pointwise("silu"), Flatten(4), linear(("head", (3, 16)))))
+    return Chain(units=units, readout_unit=readout, input_channels=2, grid=(4,))
+
+
+def staged():
+    """Strides and means over windows in branches and shortcuts, an edge that the stride does not divide."""
+    units = (
+        Unit((Pointwise("tanh"), Linear((Weight("W1", (3, 2, 2), 0.5),), "zero"))),
+        Unit(
+            (Pointwise("tanh"), Linear((Weight("W2", (4, 3, 3), 0.3),), "zero", stride=(2,))),
+            1,
+            0.5,
+            shortcut=(Linear((Weight("s2", (4, 3), 0.3),), "zero", stride=(2,)),),
+        ),
+        Unit(
+            (Pointwise("silu"), AveragePooling((2,)), linear(("W3", (4, 4, 2)))),
+            2,
+            shortcut=(AveragePooling((2,)), linear(("s3", (4, 4)))),
+        ),
+    )
+    readout = Unit((Pointwise("gelu"), linear(("head", (3, 4, 1)))))
+    return Chain(units=units, readout_unit=readout, input_channels=2, grid=(7,))
+
+
+NETS = {
+    "transformer": transformer(),
+    "convolutional": convolutional(),
+    "loop": loop(),
+    "plain": plain(),
+    "concatenating": concatenating(),
+    "staged": staged(),
+}

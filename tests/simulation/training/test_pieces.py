@@ -21,8 +21,13 @@ CONVOLUTIONAL = {
     "zero padding": mf.ConvNet(depth=2, channels=(3, 5), padding="zero", readout="convolution", **PLANE),
     "tanh": mf.ConvNet(depth=2, channels=8, activation="tanh", **PLANE),
     "residual": mf.ResidualConvNet(depth=4, channels=4, scaling="multiplier_sqrt", **PLANE),
+    "dense": mf.DenseNet(depth=3, growth=3, width=4, stem=1, input_width=2, **PLANE),
+    "concatenating": CHAINS["concatenating"],
+    "staged": mf.StagedConvNet(depth=4, stages=2, channels=4, stride=(2, 1), **PLANE | {"grid": (6, 3)}),
+    "staged residual": mf.StagedResidualConvNet(depth=4, stages=2, channels=4, padding="zero", **PLANE),
 }
-OTHERS = {**CHAINS, "mlp": mf.MLP(depth=2, width=9, outputs=3)}
+OTHERS = {name: net for name, net in CHAINS.items() if name not in CONVOLUTIONAL}
+OTHERS["mlp"] = mf.MLP(depth=2, width=9, outputs=3)
 SAMPLES = 27
 
 

@@ -1,13 +1,14 @@
 """Batch normalisation and dropout in training: the steps of JAX, masks, company, and what is refused."""
 
 from functools import cache
+from math import prod
 
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import BatchNormalisation, Dropout, Pointwise
-from meanfield.nets.net import Chain, Unit
+from meanfield.nets.net import Chain, Unit, shapes_by_map
 from meanfield.simulation.maps.weightless import Masks
 from meanfield.simulation.training.data import Batches, drawn_weights
 from tests import derivable
@@ -19,10 +20,12 @@ IMAGE = {"grid": (4, 4), "kernel": (3, 3), "input_channels": 1, "outputs": 4, "h
 CNN = mf.ConvNet(depth=2, channels=4, padding="zero", **IMAGE)
 RESIDUAL = mf.ResidualConvNet(depth=2, channels=4, stem=1, scaling="multiplier_sqrt", **IMAGE)
 MLP = mf.MLP(depth=2, width=(6, 5), outputs=4)
+STAGED = mf.StagedResidualConvNet(depth=2, stages=2, channels=4, stem=1, padding="zero", **IMAGE)
 TRANSFORMER = mf.Transformer(depth=1, width=8, heads=2, tokens=3, ffn=1, outputs=4)
 NETS = {
     "normalised": mf.with_batch_normalisation(CNN),
     "normalised branches": mf.with_batch_normalisation(RESIDUAL),
+    "normalised shortcuts": mf.with_batch_normalisation(STAGED),
     "dropped": mf.with_dropout(CNN, 0.3),
     "both": mf.with_dropout(mf.with_batch_normalisation(MLP), 0.3),
     "transformer": mf.with_dropout(TRANSFORMER, 0.2),
@@ -37,14 +40,10 @@ def data_of(net):
 
 def mask_shapes(net):
     """(C, B, S) of the values that are dropped, in the order of the pass."""
-    shapes, channels, sites = [], net.first_channels, net.sites
-    for unit in net.all_units:
-        for part in unit.maps:
-            channels = part.channels_above(channels)
-            sites = 1 if type(part).__name__ == "Pooling" else sites
-            if isinstance(part, Dropout):
-                shapes.append((part.rate, (channels, BATCH, sites)))
-    return shapes
+    parts = shapes_by_map(net.all_units, net.value_shapes)
+    return [
+        (part.rate, (channels, BATCH, prod(grid))) for *_, part, (channels, grid) in parts if isinstance(part, Dropout)
+    ]
 
 
 @cache
@@ -88,14 +87,15 @@ def test_twenty_steps_are_those_of_jax(name):
         own = mf.train(net, data, precision=precision, **how).sel(rate=RATES[1], seed=SEEDS[1])
         np.testing.assert_allclose(own.loss, losses, rtol=tolerance)
         np.testing.assert_allclose(own.final_loss, final, rtol=tolerance)
-    plain = {"normalised": CNN, "normalised branches": RESIDUAL, "both": MLP, "transformer": TRANSFORMER}.get(name, CNN)
+    plains = {"normalised branches": RESIDUAL, "normalised shortcuts": STAGED, "both": MLP, "transformer": TRANSFORMER}
+    plain = plains.get(name, CNN)
     without = mf.train(plain, data, **how).sel(rate=RATES[1], seed=SEEDS[1])
     assert np.abs(without.loss - losses).max() > 0.01
     assert abs(without.final_loss - final) > 0.001
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("name", ["normalised", "dropped", "both"])
+@pytest.mark.parametrize("name", ["normalised", "normalised shortcuts", "dropped", "both"])
 def test_a_run_is_the_same_to_the_bit_whatever_is_trained_beside_it(name, precision):
     net, data = NETS[name], data_of(NETS[name])
     how = {"epochs": 2, "batch_size": BATCH, "precision": precision}

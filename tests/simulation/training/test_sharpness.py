@@ -21,7 +21,7 @@ jnp = jax.numpy
 
 SAMPLES = 5
 NETS = {
-    **{name: CHAINS[name] for name in ("transformer", "convolutional", "loop")},
+    **{name: CHAINS[name] for name in ("transformer", "convolutional", "loop", "staged")},
     "mlp": mf.MLP(depth=2, width=(6, 5), outputs=3),
     "conv_net": mf.ConvNet(depth=2, channels=4, grid=(3, 3), kernel=(2, 2), padding="zero", outputs=3),
     "residual": mf.ResidualConvNet(depth=2, channels=3, grid=(3,), kernel=(3,), outputs=2, readout="convolution"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.nets.layered import READOUTS
 from meanfield.theory import finite_channel_factor, mean_field_profiles
 from meanfield.theory.finite_channels import exact_terms_of_pairs, exact_terms_of_waves
 from tests.draws import SINGLE
@@ -39,7 +40,7 @@ def test_every_draw_of_a_quadrature(grid, kernel, input_channels, channels, padd
     assert finite_channel_factor(other, quantity="overlap_energy") == pytest.approx(factor, rel=1e-12)
 
 
-@pytest.mark.parametrize("readout", ["convolution", "pooled"])
+@pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize(
     ("grid", "kernel", "inputs"),
     [((5,), (2,), 1), ((3, 4), (3, 3), 1), ((2, 3), (2, 1), 2), ((4,), (1,), 3), ((1,), (1,), 2), ((4,), (4,), 1)],

@@ -8,7 +8,8 @@ import pytest
 import meanfield as mf
 from meanfield.nets.layered import Layer
 from meanfield.theory import learning_rate_exponent, scales_at
-from meanfield.theory.laws import NoPower, branch_powers, power_of, scaling_with
+from meanfield.theory.laws import NoPower, branch_powers, power_of, residual_exponent, scaling_with
+from meanfield.transfer.premises import is_plain_pre_norm
 from meanfield.verification import printed_exponents
 
 
@@ -85,6 +86,46 @@ def test_exponents_follow_the_layers_and_not_the_names(net, exponent):
         assert 2 * slopes[1] - slopes[0] == pytest.approx(exponent, abs=0.01)
 
 
+def _follows(slopes, exponent):
+    """Whether local slopes over doublings of K end at this power: the last is near, and nearer than the first.
+
+    Corrections fall as K^(-1/2) or faster (docs/theory.md section 8), by 0.5 over two doublings.
+    """
+    first, last = abs(slopes[0] - exponent), abs(slopes[-1] - exponent)
+    return last < 0.06 and last < 0.75 * first + 1e-3
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.75, 1, 1.5])
+@pytest.mark.parametrize("block_depth", [1, 2, 3])
+@pytest.mark.parametrize(("stem", "tail", "largest"), [(0, 0, np.inf), (1, 0, 0), (0, 1, 0.5)])
+def test_any_exponent_of_the_branches_has_its_law(alpha, block_depth, stem, tail, largest):
+    """eta* goes as K^(2 alpha - 1), where no stem stops the rise; powers that are off by an eighth are seen."""
+    net = mf.ResidualMLP(depth=4, width=64, block_depth=block_depth, scaling=alpha, stem=stem, tail=tail)
+    exponent = learning_rate_exponent(net)
+    assert exponent == residual_exponent(alpha, block_depth, stem, tail) == min(2 * alpha - 1, largest)
+    slopes = np.diff(np.log(scales_at(net, (64, 128, 256, 512)))) / np.log(2)
+    if alpha == 0.75 and stem:  # the stem's share falls as K^(-1/2), and the block depth times that is still seen
+        assert np.all(np.diff(slopes) < 0)
+        assert slopes[-1] / slopes[0] == pytest.approx(0.5, abs=0.03)
+        return
+    assert _follows(slopes, exponent)
+    assert not any(_follows(slopes, exponent + off) for off in (-0.125, 0.125))
+
+
+@pytest.mark.parametrize("alpha", [-0.25, 0, 0.25, 0.49])
+@pytest.mark.parametrize("stem", [0, 1])
+def test_below_one_half_there_is_no_law(alpha, stem):
+    """Local slopes grow as K^(1 - 2 alpha) without end; at 1/2 they do not grow."""
+    net = mf.ResidualMLP(depth=4, width=64, scaling=alpha, stem=stem)
+    assert np.isnan(residual_exponent(alpha, 1, stem))
+    assert np.isnan(learning_rate_exponent(net))
+    if alpha == 0.25:
+        slopes = np.diff(np.log(scales_at(net, (64, 128, 256, 512)))) / np.log(2)
+        np.testing.assert_allclose(slopes[1:] / slopes[:-1], 2**0.5, rtol=0.06)
+        bounded = scales_at(net.replace(scaling=0.5), (64, 128, 256, 512))
+        assert np.ptp(np.log(bounded)) < 0.05
+
+
 @pytest.mark.parametrize(
     ("net", "message"),
     [
@@ -92,7 +133,9 @@ def test_exponents_follow_the_layers_and_not_the_names(net, exponent):
         (Multiplied(depth=4, width=8, law="shifted"), "factor on its branches is no power of the depth: 0.2 at 4"),
         (Uneven(depth=4, width=8, **SQUARE_ROOT), "its blocks differ from one another"),
         (Leaking(depth=4, width=8), "grows or shrinks by a factor"),
-        (mf.ResidualMLP(depth=4, width=8, scaling="none"), "grows or shrinks by a factor"),
+        (mf.ResidualMLP(depth=4, width=8, scaling="none"), r"its branches are too large .* about 1 \+ K\^\(0\)"),
+        (mf.ResidualMLP(depth=4, width=8, scaling=0.3, stem=1), r"about 1 \+ K\^\(-0.6\), K blocks by more than any"),
+        (mf.ResidualMLP(depth=4, width=8, scaling=30), "no net of its family has depth 64: scaling is 30, "),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -130,8 +173,40 @@ def test_each_scaling_is_recognised_by_its_powers(scaling, block_depth):
 def test_papers_are_quoted_for_what_the_layers_are():
     assert printed_exponents(Multiplied(depth=4, width=8, block_depth=2, **SQUARE_ROOT)) == {"Zheng et al. 2026": 1.0}
     assert printed_exponents(OfVariance(depth=4, width=8)) == {}
+    assert printed_exponents(mf.ResidualMLP(depth=4, width=8, scaling=0.75)) == {}
     assert printed_exponents(Uneven(depth=4, width=8)) == {}
     assert printed_exponents(Slowed(depth=4, width=8)) == {"Wang et al. 2026": 1.0}
+
+
+def test_a_rate_is_carried_at_any_exponent_with_its_warnings():
+    """By the ratio of the mean fields; a rise is warned of above alpha = 1/2 alone, and not on a stem."""
+    for alpha, stem, rises in ((0.75, 0, True), (0.75, 1, False), (0.25, 0, False), (1.5, 0, True)):
+        small = mf.ResidualMLP(depth=4, width=1024, scaling=alpha, stem=stem)
+        carried = mf.explain_transfer(0.1, small, small.replace(depth=16), rule="finite_depth")
+        scales = scales_at(small, (4, 16))
+        assert carried.rate == pytest.approx(0.1 * scales[1] / scales[0], rel=1e-12)
+        assert any("stops the rise" in warning for warning in carried.warnings) == rises
+        assert any("nothing but the blocks learns" in premise for premise in carried.premises) == (not stem)
+
+
+def test_chains_of_one_factor_at_every_depth_are_not_said_to_rise():
+    """As families they have two alphas: no power of the depth joins them, and the factor does not fall with depth."""
+    nets = [mf.ResidualMLP(depth=depth, width=512, scaling=-np.log(0.3) / np.log(depth)) for depth in (4, 16)]
+    carried = mf.explain_transfer(0.1, *map(mf.Chain.of, nets))
+    assert 0 < carried.rate < 0.1
+    assert not any("stops the rise" in warning for warning in carried.warnings)
+    assert "a power of the depth knows depth alone" in carried.refusals["power_law"]
+
+
+def test_chains_of_plain_pre_norm_blocks_are_known_by_their_units():
+    """A factor of 0.3 at every depth is that of pre-norm blocks that depth leaves alone; one that falls is not."""
+    shared = {"width": 64, "tokens": 3, "outputs": 1}
+    for constant in (True, False):
+        powers = [-np.log(0.3) / np.log(2 * depth) if constant else 0.75 for depth in (2, 4)]
+        nets = [
+            mf.Transformer(depth=depth, scaling=alpha, **shared) for depth, alpha in zip((2, 4), powers, strict=True)
+        ]
+        assert is_plain_pre_norm(*nets) == constant
 
 
 def test_powers_are_fitted_and_others_refused():

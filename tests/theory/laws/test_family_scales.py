@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS
 from meanfield.theory.learning_rate import learning_rate_exponent, log_scale, scales_at
 from tests.statistics import consistent
 

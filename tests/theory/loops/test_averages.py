@@ -8,7 +8,7 @@ from meanfield.nets.activations import activation_named
 from meanfield.theory.loops import StepAverages
 
 
-@pytest.mark.parametrize("name", ["gelu", "tanh"])
+@pytest.mark.parametrize("name", ["gelu", "tanh", "erf"])
 @pytest.mark.parametrize("part", ["function", "gate"])
 def test_rows_are_pair_averages(name, part):
     """Rows in turn, with jumps of the variance that outgrow the basis and steps that are skipped."""

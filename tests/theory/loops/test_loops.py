@@ -64,7 +64,7 @@ def naive_covariances(net):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("activation", ["relu", "linear", "tanh", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "linear", "tanh", "gelu", "erf"])
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
 def test_recursions_are_the_double_sums(activation, tied, alpha):
     net = loop(5, activation=activation, tied=tied, alpha=alpha)
@@ -294,3 +294,13 @@ def test_what_is_not_there_is_refused(call, message):
 def test_correlations_that_do_not_fit_are_refused():
     with pytest.raises(MemoryError, match="correlation of all pairs of steps needs"):
         mf.predict(loop(10**7), level="mean_field", correlations=True)
+
+
+def test_loops_of_erf_are_predicted_at_any_variance():
+    """Their averages are closed: streams that outgrow those of tanh stay within reach, and grow by powers alone."""
+    shared = {"alpha": -1.0, "weight_variance": 4.0}
+    with pytest.raises(ValueError, match=r"averages of 'tanh' are computed up to 1000.*use 'relu', 'linear' or 'erf'"):
+        mf.predict(loop(20, activation="tanh", **shared), level="mean_field")
+    for tied in (True, False):
+        predicted = mf.predict(loop(20, activation="erf", tied=tied, **shared), level="mean_field")
+        assert 1000 < predicted.residual_energy[-1] < 20**2 * 20**2 * 4

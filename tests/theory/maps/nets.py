@@ -6,7 +6,7 @@ import numpy as np
 
 import meanfield as mf
 from meanfield.nets.block_net import BlockNet
-from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.maps import Attention, Bias, Flatten, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.net import Chain, Unit
 
 CHANNELS = 3
@@ -83,6 +83,20 @@ def last(width):
     return pooled(width, "last")
 
 
+def flattened(width):
+    return chain(width, Unit((Pointwise("gelu"), Flatten(3), linear("top", width, 3 * width))))
+
+
+def dense(width):
+    """The blocks' own channels are a third of the value; of the net on two linear maps, as the others."""
+
+    def block(n):
+        return Unit((Pointwise("gelu"), linear(f"block{n}", width, n * width, (2,))), n, 0.7, join="concat")
+
+    blocks = map(block, (1, 2))
+    return chain(width, *blocks, Unit((Pointwise("relu"), linear("top", width, 3 * width))))
+
+
 def rectified_blocks(width):
     """Branches that end in a ReLU: their means and the stream's meet."""
     scales = {"variances": (1.0, 2.0 / width, 1.0), "multipliers": (1.0, 0.6, 1.0), "bias_variance": 0.5}
@@ -107,6 +121,8 @@ NETS = {
         softmax,
         pooled,
         last,
+        flattened,
+        dense,
         rectified_blocks,
         residual,
     )

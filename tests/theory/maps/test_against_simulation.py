@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from meanfield.nets.activations import activation_named
-from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import Attention, Bias, Flatten, Gate, Linear, Normalisation, Pointwise, Pooling
 from meanfield.theory import tangent_kernels as walker
 from meanfield.theory.maps import TRANSPORTS, averaged, between, count
 from tests.statistics import consistent
@@ -122,6 +122,10 @@ def first_site(spec, below, grid):
     return tuple(averaged(kind, np.eye(3)[:1]) for kind in below)
 
 
+def first_site_alone(spec, below, grid):
+    return tuple(replace(kind, channels=3 * kind.channels) for kind in first_site(spec, below, grid))
+
+
 @pytest.mark.parametrize(
     ("name", "of", "mistake"),
     [
@@ -138,6 +142,7 @@ def first_site(spec, below, grid):
         ("softmax", Attention, shares_alike),
         ("pooled", Pooling, sites_pooled_alike),
         ("last", Pooling, first_site),
+        ("flattened", Flatten, first_site_alone),
     ],
 )
 def test_plausible_mistakes_are_seen(monkeypatch, name, of, mistake):

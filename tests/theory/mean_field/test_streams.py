@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS
 from meanfield.theory.mean_field import layers
 from meanfield.theory.mean_field.layers import white_input, white_product
 from meanfield.theory.two_points import EveryPair

@@ -1,4 +1,7 @@
-"""The output term of a convolutional readout with every sum over sites and every matrix written out; one site."""
+"""The output term of a convolutional or a flattening readout with every sum over sites and every matrix written out.
+
+And that of one site.
+"""
 
 from itertools import product
 
@@ -62,7 +65,7 @@ def _relu(c):
 
 
 def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
-    """docs/theory.md section 18 for a convolutional readout: (L, S).
+    """docs/theory.md section 18 for a convolutional or a flattening readout: (L, S).
 
     Controls: ``along`` 0 drops mu; ``own`` 0 drops the own updates of layers above the first; ``late`` 1 takes the
     kernel of the layer below.
@@ -92,6 +95,13 @@ def written_out(net, inputs=None, *, along=1.0, own=1.0, late=0):
     scale = net.head_variance
     mu = along * scale / places * sum(shift.sum(axis=0) for shift in shifts)
     errors = scale**2 * widths[-1] / (net.outputs * places**2) * down(up(xx))
+    if net.readout == "flatten":
+        mu, errors = along * scale / net.inputs * np.ones(places), np.zeros((places, places))
+        for first, second in product(range(places), repeat=2):
+            if (first - second) % net.sites == 0:
+                samples = [np.arange(net.sites) + net.sites * (place // net.sites) for place in (first, second)]
+                outputs = scale * widths[-1] * xx[samples[0], samples[1]].sum()
+                errors[first, second] = scale / (net.outputs * net.inputs**2) * outputs
     backward = [(errors, mu)]
     for place in range(net.depth - 1, 0, -1):
         _, xx, gate, _ = layers[place]

@@ -28,8 +28,11 @@ NETS = {
     "large heads": {"size": 32},
     "1/size": {"attention_scale": "inverse", "norm": "post", "scaling": "multiplier_sqrt"},
     "deepnorm": {"attention_scale": "inverse", "norm": "post", "scaling": "deepnorm"},
+    "alpha, post-norm": {"norm": "post", "scaling": 0.25},
+    "alpha, pre-norm": {"scaling": 1.5},
     "gated": {"activation": "swiglu"},
     "smooth": {"activation": "gelu", "scaling": "init"},
+    "flattened": {"readout": "flatten"},
 }
 
 

@@ -19,6 +19,7 @@ NETS = {
     "post-norm, causal": {"norm": "post", "causal": True, "normalisation": "rms"},
     "two samples, gated": {"activation": "swiglu", "inputs": 2, "causal": True},
     "smooth, last": {"activation": "gelu", "readout": "last"},
+    "flattened": {"readout": "flatten"},
 }
 
 
@@ -68,9 +69,9 @@ def test_the_bias_shrinks_with_the_width():
 
 
 def test_a_normalised_token_takes_out_what_goes_along_it():
-    """Under a readout of one token, A = B E z_out^2 at any number of outputs, and a pooled one has more."""
-    few, terms = _few("smooth, last", 64), _predicted("smooth, last", 64)
-    np.testing.assert_allclose(terms.output_term, few, rtol=1e-2)
+    """Where tokens have weights of their own, A = B E z_out^2 at any number of outputs; a pooled readout has more."""
+    for name in ("smooth, last", "flattened"):
+        np.testing.assert_allclose(_predicted(name, 64).output_term, _few(name, 64), rtol=1e-2)
     assert (_predicted("pre-norm", 64).output_term > 1.2 * _few("pre-norm", 64)).all()
 
 
@@ -84,7 +85,12 @@ def test_few_outputs_is_a_premise():
     net = mf.Transformer(depth=1, width=16, tokens=3, outputs=16)
     with pytest.warns(mf.PremiseWarning, match="16 outputs at width 16 are not few"):
         mf.predict(net, level="mean_field")
-    for quiet in (net.replace(readout="last"), net.replace(outputs=2), net.replace(tokens=1)):
+    for quiet in (
+        net.replace(readout="last"),
+        net.replace(readout="flatten"),
+        net.replace(outputs=2),
+        net.replace(tokens=1),
+    ):
         mf.predict(quiet, level="mean_field")
 
 

@@ -1,0 +1,94 @@
+"""A law of one's own: how a quantity of any net goes with its depth, or any other size, judged against a rival.
+
+The net is a family with fields (--net ResidualMLP --set block_depth=2 scaling=0.75 width=300), whose field --along is
+the size, or FILE.py:make, a function of the size that returns any net. The law is an exponent, or FILE.py:law, a
+function of the size. Nets are drawn at every size and predicted where theory serves. The report says the exponent with
+its error, whether it is one exponent at all, what theory says it tends to, and how far finite width moves it.
+
+Without a net it asks whether eta* of a residual GELU net of K blocks, branches of two layers times K^-0.75, rises as
+K^(1/2), as it does without a stem, or not at all, as it does in the end above one.
+"""
+
+import argparse
+from typing import Any
+
+import xarray as xr
+
+from meanfield.nets import LOSS_NAMES
+from meanfield.transfer import LAW_QUANTITIES, LawQuestion
+from sims.common.command import Option, Preset
+from sims.common.results import Results
+from sims.common.study import Study
+from sims.depth_law.nets import is_in_file, law, net_of_size, number
+from sims.depth_law.report import REPORT
+
+# What is asked for.
+
+QUANTITY = "learning_rate_scale"
+OPTIONS = (
+    Option("net", "family, such as MLP or Transformer, or FILE.py:make, a function of the size that returns a net"),
+    Option("set", "fields of the family, such as width=512 heads=4 activation=gelu", metavar="NAME=VALUE", many="+"),
+    Option("along", "field of the family that is the size (depth by default)", metavar="FIELD"),
+    Option("sizes", "three sizes or more", number, metavar="SIZE", many="+"),
+    Option("quantity", "whose law it is", default=QUANTITY, choices=list(LAW_QUANTITIES)),
+    Option("claim", "exponent that is claimed, or FILE.py:law, a function of the size", metavar="POWER", group="law"),
+    Option("rival", "what would be true if the claim were false (default: 0.1 off)", metavar="POWER", group="law"),
+    Option("loss", "loss of the outputs", default="squared", choices=list(LOSS_NAMES)),
+    Option("no_theory", "draw alone; with a causal mask theory takes minutes", flag=True),
+)
+PRESETS = {
+    "smoke": Preset("4 s", sizes=[4, 8, 16], draws=64),
+    "default": Preset("10 s", sizes=[4, 8, 16, 32, 64], draws=512),
+    "paper": Preset("10 min", sizes=[4, 8, 16, 32, 64, 128, 256], draws=8192),
+}
+# The question that is asked without a net: its fields, the exponent without a stem, and that above one.
+NET, CLAIM, RIVAL = "ResidualMLP", "0.5", "0"
+FIELDS = ("block_depth=2", "scaling=0.75", "activation=gelu", "width=300", "stem=1", "input_width=64")
+
+# What is measured.
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """The question: every net, and the claimed values at every size."""
+    claim, rival = options.claim, options.rival
+    if options.net is None:
+        along = options.along or "depth"
+        changed = {word.partition("=")[0] for word in options.set or ()}
+        left = [word for word in FIELDS if word.partition("=")[0] not in {*changed, along}]
+        make = net_of_size(NET, [*left, *(options.set or ())], along)
+        if not changed and along == "depth" and options.quantity == QUANTITY:
+            rival = RIVAL if claim is rival is None else rival
+            claim = claim or CLAIM
+    else:
+        if is_in_file(options.net) and (options.set or options.along):
+            raise ValueError(f"--net {options.net} makes its nets itself; leave out --set and --along")
+        make = net_of_size(options.net, options.set or (), options.along or "depth")
+    question = LawQuestion.of(
+        make,
+        options.sizes,
+        quantity=options.quantity,
+        claim=law("--claim", claim),
+        rival=law("--rival", rival),
+        loss=options.loss,
+        theory=not options.no_theory,
+    )
+    for run in question.runs(options.draws, options.seed):
+        run.require_memory(options.workers.here)
+    return {"question": question}
+
+
+def measure(options: argparse.Namespace, results: Results, question: LawQuestion) -> xr.Dataset:
+    """The dataset of `meanfield.depth_law`, by the workers of the command."""
+    return question.answered(results.draw, options.draws, options.seed)
+
+
+STUDY = Study(
+    name="depth_law",
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="10 s",
+    planned=planned,
+    measure=measure,
+    report=REPORT,
+)

@@ -1,0 +1,176 @@
+"""The command for a law of one's own: nets by fields or files, what the report says, and where it is read again."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import meanfield as mf
+from sims import simulation
+from sims.depth_law.nets import FAMILIES, field_kinds, net_of_size, number
+from tests.sims.commands import finished_run, without_figure
+
+STUDY = simulation("depth_law")
+RUN = ["--preset", "smoke", "--workers", "1"]
+GIVEN = {
+    "MLP": (["width=8", "weight_variance=none", "activation=gelu"], mf.MLP(depth=2, width=8, activation="gelu")),
+    "ConvNet": (
+        ["channels=4", "grid=4x4", "kernel=3,3", "readout=convolution"],
+        mf.ConvNet(depth=2, channels=4, grid=(4, 4), kernel=(3, 3), readout="convolution"),
+    ),
+    "ResidualMLP": (["width=8", "scaling=0.75"], mf.ResidualMLP(depth=2, width=8, scaling=0.75)),
+    "ResidualConvNet": (
+        ["channels=4", "grid=8", "scaling=multiplier_sqrt"],
+        mf.ResidualConvNet(depth=2, channels=4, grid=(8,), scaling="multiplier_sqrt"),
+    ),
+    "DenseNet": (["width=8", "growth=4"], mf.DenseNet(depth=2, width=8, growth=4)),
+    "Transformer": (
+        ["width=8", "tokens=4", "causal=true", "ffn=1.5", "scaling=none"],
+        mf.Transformer(depth=2, width=8, tokens=4, causal=True, ffn=1.5),
+    ),
+    "TiedLoop": (["width=8", "alpha=0.5", "tied=false"], mf.TiedLoop(depth=2, width=8, alpha=0.5, tied=False)),
+    "BlockNet": (
+        ["width=8", "variances=1x2x1", "biases=false"],
+        mf.BlockNet(depth=2, width=8, variances=(1.0, 2.0, 1.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_made_of_its_fields(family):
+    given, net = GIVEN[family]
+    assert net_of_size(family, given, "depth")(2) == net
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_field_reads_what_its_default_is_written_as(family):
+    net, kinds = GIVEN[family][1], field_kinds(FAMILIES[family])
+    for name in kinds:
+        value = getattr(net, name)
+        text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        others = [f"{other}={value}" for other, value in _written(net).items() if other not in (name, "depth")]
+        made = net_of_size(family, [*others, *([f"{name}={text}"] if name != "depth" else [])], "depth")(net.depth)
+        assert made == net
+
+
+def _written(net):
+    values = {name: getattr(net, name) for name in field_kinds(type(net))}
+    return {name: "x".join(map(str, value)) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def test_sizes_are_numbers():
+    assert [number("8"), number("0.5")] == [8, 0.5]
+    assert isinstance(number("8"), int)
+
+
+def test_the_report_answers_the_question(tmp_path, capsys):
+    """Exponent and fit, whether it is a power law, verdict with its rival, limit and finite width, on one screen."""
+    assert without_figure(STUDY, RUN, tmp_path / "run.nc") == 0
+    text = capsys.readouterr().out
+    attrs = xr.load_dataset(tmp_path / "run.nc").attrs
+    body = " ".join(text.split())
+    said = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over depth 4 .. 16"
+    assert said in body
+    assert f"p = {attrs['p_value']:.2g}: the points may lie on a power law" in body
+    assert "CONFIRMED eta* goes as depth^0.5 over depth = 4 .. 16" in body
+    assert f"Rival: as depth^0; {attrs['power']}." in body
+    assert "is a power of the depth over 4 .. 16" in body
+    assert "Limit: eta* goes as depth^0 in the end" in body
+    assert f"it moves the exponent by {attrs['finite_width']:+.3f}" in body
+    assert "64" in body.partition("draws of each size")[0]
+    assert len(text.splitlines()) <= 40
+
+
+def test_the_command_has_the_numbers_of_the_library(tmp_path):
+    run = finished_run(STUDY, [*RUN, "--net", "MLP", "--set", "width=32", "--claim", "-1"], tmp_path / "run.nc")
+    law = mf.depth_law(lambda depth: mf.MLP(depth=depth, width=32), [4, 8, 16], claim=-1, draws=64, seed=0)
+    for name in law.data_vars:
+        np.testing.assert_array_equal(run[name], law[name])
+    for name in ("exponent", "p_value", "verdict", "evidence", "power", "finite_width"):
+        assert run.attrs[name] == law.attrs[name]
+
+
+FILE = """
+from dataclasses import dataclass
+
+import meanfield as mf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damped(mf.ResidualMLP):
+    @property
+    def multiplier(self):
+        return 1 / (1 + self.depth)
+
+
+def make(depth):
+    return Damped(depth=depth, width=16)
+
+
+def law(depth):
+    return 1.0 * depth
+
+
+def other(depth):
+    return mf.MLP(depth=depth, width=8) if depth < 9 else mf.TiedLoop(depth=depth, width=8)
+
+
+def broken(depth):
+    return 1 / 0
+
+
+number = 5
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / f"nets_of_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_nets_and_laws_of_a_file_are_drawn_by_several_processes(file, tmp_path):
+    """They import the file by its name."""
+    given = ["--net", f"{file}:make", "--claim", f"{file}:law", "--rival", "0", "--draws", "8"]
+    two = finished_run(STUDY, ["--preset", "smoke", *given, "--workers", "2"], tmp_path / "two.nc")
+    one = finished_run(STUDY, [*RUN, *given], tmp_path / "one.nc")
+    assert one["learning_rate_scale"].identical(two["learning_rate_scale"])
+    assert one["claim_law"].attrs["law"] == "law"
+    assert one.attrs["along"] == "depth"
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        ("other", "different families, MLP at size 4, TiedLoop at size 16"),
+        ("broken", "make raises ZeroDivisionError at size 4: division by zero"),
+        ("number", "is 5; give a function of the size"),
+        ("law", "make returns float at size 4"),
+        ("none", "has no 'none'; it has dataclass, Damped, make, law, other, broken"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(net, message, file, tmp_path, capsys):
+    assert STUDY.main([*RUN, "--net", f"{file}:{net}", "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_file_that_raises_is_refused_in_one_line(tmp_path, capsys):
+    (tmp_path / "raising_nets.py").write_text("import meanfield\n1 / 0\n")
+    assert STUDY.main([*RUN, "--net", f"{tmp_path}/raising_nets.py:make"]) == 2
+    assert "the file raises ZeroDivisionError: division by zero" in capsys.readouterr().err
+
+
+def test_a_file_named_as_another_module_is_refused(tmp_path, capsys):
+    (tmp_path / "json.py").write_text("def make(depth):\n    pass\n")
+    assert STUDY.main([*RUN, "--net", f"{tmp_path}/json.py:make"]) == 2
+    assert "another module is called 'json'; give the file another name" in capsys.readouterr().err
+
+
+def test_without_theory_nothing_is_predicted(tmp_path):
+    given = ["--net", "MLP", "--set", "width=16", "--no-theory"]
+    run = finished_run(STUDY, [*RUN, *given], tmp_path / "run.nc")
+    assert not [name for name in run if "mean_field" in str(name) or "exact" in str(name)]
+    assert run.attrs["theory_missing"] == "it was not asked for"
+    assert "verdict" not in run.attrs

@@ -1,0 +1,202 @@
+"""A law of one's own: right laws stand and wrong ones fall, by every quantity; what is asked badly is refused."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.common.seeds import derived_seed
+from meanfield.nets.net import Chain
+from meanfield.transfer.law_quantities import LAW_QUANTITIES
+from meanfield.verification.laws import APART, drawn_series, law_findings
+from meanfield.verification.verdicts import Verdict
+
+SIZES = [2, 4, 8, 16]
+
+
+def _mlp(depth):
+    return mf.MLP(depth=depth, width=256)
+
+
+def _exact(name):
+    """The exact expectation, as a law that a user may write."""
+    return lambda depth: float(mf.predict(_mlp(depth), level="exact")[name])
+
+
+@pytest.fixture(scope="module")
+def exact_law():
+    return mf.depth_law(_mlp, SIZES, claim=_exact("learning_rate_scale"), rival=0.0, draws=2000, seed=1)
+
+
+def test_the_exact_expectation_is_a_law_that_stands(exact_law):
+    (claim, _) = law_findings(exact_law)
+    assert exact_law.attrs["verdict"] == Verdict.CONFIRMED
+    assert claim.power.together < 0.5
+    assert exact_law.attrs["theory"] == "exact"
+    off = exact_law.attrs["exponent"] - exact_law.attrs["theory_exponent"]
+    assert abs(off) < 4 * exact_law.attrs["exponent_stderr"]
+
+
+def test_what_is_stored_is_what_is_drawn(exact_law):
+    """Every size by a seed of its own, so that errors are independent; the fit is the library's."""
+    name = "learning_rate_scale"
+    drawn = mf.simulate(_mlp(8), draws=2000, seed=derived_seed(1, "depth 8"))
+    assert float(exact_law[name].sel(size=8)) == float(drawn[name])
+    law = mf.fit_power_law(SIZES, exact_law[name].values, exact_law[f"{name}_stderr"].values)
+    stored = [exact_law.attrs[each] for each in ("exponent", "exponent_stderr", "chi_square", "p_value")]
+    assert stored == [law.exponent, law.stderr, law.chi_square, law.p_value]
+    slopes = mf.local_slopes(SIZES, exact_law[name].values, exact_law[f"{name}_stderr"].values)
+    np.testing.assert_array_equal(exact_law["local_slope"].values, [np.nan, *slopes.slope])
+    np.testing.assert_array_equal(exact_law["local_slope_stderr"].values, [np.nan, *slopes.stderr])
+    assert exact_law.attrs["drift"] == slopes.drift
+    assert exact_law["local_slope"].dims == ("size",)
+
+
+def test_finite_width_is_the_exact_expectation_less_the_mean_field(exact_law):
+    drawn, name = drawn_series(exact_law), "learning_rate_scale"
+    exact, wide = (
+        np.log([float(mf.predict(_mlp(depth), level=level)[name]) for depth in SIZES])
+        for level in ("exact", "mean_field")
+    )
+    expected = drawn.slope_of("size", exact) - drawn.slope_of("size", wide)
+    assert exact_law.attrs["finite_width"] == pytest.approx(expected, abs=1e-12)
+    assert exact_law.attrs["finite_width_stderr"] == 0.0
+    assert "exact less mean field" in exact_law.attrs["finite_width_of"]
+
+
+# What each quantity is drawn of, and how often.
+DRAWN = {
+    "learning_rate_scale": (_mlp, 600),
+    "label_learning_rate_scale": (_mlp, 600),
+    "output_learning_rate_scale": (lambda width: mf.MLP(depth=1, width=width, outputs=4), 200),
+    "stable_rate": (lambda size: mf.MLP(depth=2, width=8 * size, input_width=8, outputs=2), 32),
+}
+
+
+# The rival's exponent less the claimed one: a few draws have wide bands.
+FAR = 3.0
+
+
+@pytest.mark.parametrize("quantity", LAW_QUANTITIES)
+def test_wrong_exponents_are_refuted_with_the_stated_power_and_right_ones_are_not(quantity):
+    """Right is what other draws, several times as many, have; wrong what is off by twice what the power states."""
+    make, draws = DRAWN[quantity]
+    options = {"quantity": quantity, "theory": False}
+    other = mf.depth_law(make, SIZES, draws=4 * draws, seed=5, **options).attrs["exponent"]
+    right = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other, rival=other + FAR, **options)
+    (finding, _) = law_findings(right)
+    assert finding.verdict is Verdict.CONFIRMED
+    share = finding.power.together
+    assert share < 1
+    wrong = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other - 2 * share * FAR, rival=other, **options)
+    assert wrong.attrs["verdict"] == Verdict.REFUTED
+    assert wrong.attrs["verdict_of_rival"] == Verdict.CONFIRMED
+
+
+def test_a_law_that_bends_is_no_power_law():
+    """Of shallow nets: the local slope of the label term's eta* goes from -0.9 to -1.4, its limit is -3/2."""
+    law = mf.depth_law(_mlp, [1, 2, 4, 8, 16], quantity="label_learning_rate_scale", draws=4000, seed=0)
+    assert law.attrs["power_law_verdict"] == Verdict.REFUTED
+    assert law.attrs["drift_p_value"] < 1e-6
+    assert law.attrs["limit_exponent"] == -1.5
+    assert "verdict" not in law.attrs
+    straight = mf.depth_law(lambda width: mf.MLP(depth=1, width=width), [64, 128, 256, 512], draws=4000, seed=0)
+    assert straight.attrs["power_law_verdict"] != Verdict.REFUTED
+
+
+def test_a_claim_without_a_rival_is_held_against_a_tenth_off():
+    law = mf.depth_law(_mlp, SIZES, claim=0.0, draws=100, seed=0)
+    (claim, _) = law_findings(law)
+    assert claim.rival == f"its exponent is {APART:g} off"
+    assert law.attrs["verdict"] == Verdict.REFUTED
+
+
+def test_sizes_whose_draws_overflow_are_named_and_the_rest_is_judged():
+    def make(depth):
+        return mf.ResidualMLP(depth=depth, width=16, scaling="none", activation="linear")
+
+    law = mf.depth_law(make, [1, 2, 3, 4, 1500], draws=4, seed=0, quantity="label_learning_rate_scale", claim=0.0)
+    assert law.attrs["overflowed"] == "1500"
+    assert np.isnan(law["label_learning_rate_scale"].values).tolist() == [False] * 4 + [True]
+    alone = mf.depth_law(make, [1, 2, 3, 4], draws=4, seed=0, quantity="label_learning_rate_scale", claim=0.0)
+    assert law.attrs["exponent"] == alone.attrs["exponent"]
+    assert law.attrs["verdict"] == alone.attrs["verdict"]
+    with pytest.raises(OverflowError, match=r"draws at sizes 1400, 1500 leave .* fewer than three sizes are left"):
+        mf.depth_law(make, [1, 2, 1400, 1500], draws=2, seed=0)
+
+
+def test_a_mean_of_one_draw_is_warned_of_and_decides_nothing():
+    with pytest.warns(mf.PremiseWarning, match="one draw makes .* of a mean learning_rate_scale"):
+        law = mf.depth_law(lambda depth: mf.MLP(depth=depth, width=4), [4, 8, 24], claim=9.0, draws=12, seed=0)
+    assert law.attrs["verdict"] == Verdict.INCONCLUSIVE
+
+
+def test_any_field_may_be_the_size_and_any_list_of_units_a_net():
+    wide = mf.depth_law(lambda width: mf.MLP(depth=2, width=width), [16, 32, 64], draws=20, seed=0)
+    assert wide.attrs["along"] == "width"
+    assert "where the size is the depth" in wide.attrs["limit_missing"]
+    both = mf.depth_law(lambda size: mf.MLP(depth=size, width=8 * size), [2, 4, 8], draws=20, seed=0)
+    assert both.attrs["along"] == "size"
+    as_units = mf.depth_law(lambda depth: Chain.of(_mlp(depth)), SIZES, draws=20, seed=0)
+    np.testing.assert_array_equal(
+        as_units["learning_rate_scale"], mf.depth_law(_mlp, SIZES, draws=20, seed=0)["learning_rate_scale"]
+    )
+    loops = mf.depth_law(lambda depth: mf.TiedLoop(depth=depth, width=16), [2, 4, 8], draws=20, seed=0)
+    assert loops.attrs["theory"] == ""
+
+
+def test_results_do_not_depend_on_who_draws_and_continue(tmp_path):
+    options = {"draws": 40, "seed": 2, "claim": -1.5}
+    first = mf.depth_law(_mlp, SIZES, **options)
+    for _ in range(2):
+        assert mf.depth_law(_mlp, SIZES, resume_in=tmp_path, **options).identical(first)
+    assert list(tmp_path.iterdir())
+
+
+def test_an_own_family_has_its_own_law():
+    """A subclass says its multiplier: the limit is read off its layers, as 2 alpha - 1 where no plain layer stands."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(mf.ResidualMLP):
+        @property
+        def multiplier(self):
+            return self.depth**-0.75
+
+    def make(depth):
+        return Own(depth=depth, width=64, block_depth=2, activation="gelu", scaling="none")
+
+    law = mf.depth_law(make, [4, 8, 16], draws=50, seed=0)
+    assert law.attrs["limit_exponent"] == pytest.approx(0.5)
+    assert "mean field" in law.attrs["finite_width_of"]
+    assert "output term is predicted for plain nets" in law.attrs["theory_missing"]
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes", "options", "message"),
+    [
+        (lambda depth: {}[depth], SIZES, {}, "make raises KeyError at size 2: 2"),
+        (lambda depth: "net", SIZES, {}, "make returns str at size 2; give a function that returns a net"),
+        (
+            lambda size: mf.MLP(depth=size, width=4) if size < 9 else mf.ConvNet(depth=2, channels=4),
+            SIZES,
+            {},
+            "different families, MLP at size 2, ConvNet at size 16",
+        ),
+        (_mlp, [4, 8, 8], {}, r"sizes are \[4, 8\]; give three different ones or more"),
+        (_mlp, [0, 4, 8], {}, "an entry of sizes is 0"),
+        (_mlp, [4.5, 8, 9], {}, "make raises TypeError at size 4.5: depth is 4.5; it must be a whole number"),
+        (_mlp, SIZES, {"claim": np.inf}, "claim is inf; it must be a finite exponent"),
+        (_mlp, SIZES, {"claim": lambda depth: -depth}, "claim returns -2 at size 2; a law returns a positive"),
+        (_mlp, SIZES, {"claim": lambda depth: [depth]}, r"claim returns \[2\] at size 2"),
+        (_mlp, SIZES, {"claim": lambda depth: depth.up}, "claim raises AttributeError at size 2"),
+        (_mlp, SIZES, {"claim": 1.0, "rival": lambda depth: 3.0 * depth}, "say the same at these sizes"),
+        (_mlp, SIZES, {"rival": 1.0}, "a rival is given and no claim"),
+        (_mlp, SIZES, {"claim": 1e4}, "which no float holds"),
+        (_mlp, SIZES, {"quantity": "loss"}, "quantity is 'loss'; choose one of 'learning_rate_scale'"),
+        (_mlp, SIZES, {"draws": 1}, "one draw has no standard error"),
+    ],
+)
+def test_bad_questions_are_refused_before_any_draw(make, sizes, options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        mf.depth_law(make, sizes, **{"draws": 2, "seed": 0} | options)
