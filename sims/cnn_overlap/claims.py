@@ -230,6 +230,7 @@ def findings(ladder: xr.Dataset) -> list[Finding]:
 
 @JUDGES.decide(
     claim="{title} has the mean field's exponent, {claimed:.3f}, over {where}",
+    brief="{short} has the mean field's exponent, {claimed:.3f}, over {where}",
     rival="{other}, no overlaps between channels",
     measured="exponents over the deeper half of the layers, or slopes of eta* over the depths",
 )
@@ -237,12 +238,13 @@ def judge_growth(dataset: xr.Dataset, name: str) -> Contest:
     drawn = exponent_at_depths(dataset, name)
     other, exponent = ("L^-1", -1.0) if name == SCALE else ("l^2", 2.0)
     made = slope_contest(drawn.law, claimed=drawn.theory, rival=exponent, allowance=drawn.granted)
-    words = {"title": title(name), "claimed": drawn.theory, "where": where(dataset, name), "other": other}
+    words = titles(name) | {"claimed": drawn.theory, "where": where(dataset, name), "other": other}
     return _drawn(made, dataset, name).saying(f"exponent {shown_laws(drawn.law)}", **words)
 
 
 @JUDGES.decide(
     claim="{title} {law} over {where}",
+    brief="{short} {law} over {where}",
     rival="{other}, whichever is nearest",
     source="{source}",
     measured="the exponent over the deeper half of the layers, or the slope of eta* over the depths, less what finite "
@@ -255,6 +257,7 @@ def judge_exponent(dataset: xr.Dataset, name: str) -> Contest:
 
 @JUDGES.decide(
     claim="under the paper's head (pooled, 10 outputs, variance 1/n) eta* {law} over {where}",
+    brief="under the paper's head eta* {law} over {where}",
     rival="{other}, whichever is nearest",
     source="{source}",
     measured="the slope over the depths of eta* in nets under that head, less what finite channels add in theory, "
@@ -283,7 +286,7 @@ def _of_printed_law(drawn: Measured, name: str, known: tuple[str, float] | None)
     rival = min(rivals.values(), key=lambda exponent: abs(drawn.law.exponent - exponent))
     made = slope_contest(drawn.law, claimed=printed.exponent, rival=rival, allowance=drawn.granted)
     of_finite = f", {drawn.granted:.3f} granted for finite channels" if drawn.granted > NOTABLE else ""
-    words = {"title": title(name), "law": printed.words, "other": ", ".join(rivals), "source": printed.source}
+    words = titles(name) | {"law": printed.words, "other": ", ".join(rivals), "source": printed.source}
     return made.saying(f"exponent {shown_laws(drawn.law)}{of_finite}", **words)
 
 
@@ -301,6 +304,7 @@ def _theory_of_rival(dataset: xr.Dataset, name: str) -> tuple[str, float] | None
 
 @JUDGES.decide(
     claim="{title} {law} in the limit of deep nets, mean field",
+    brief="{short} {law} in deep nets, mean field",
     rival="{other}",
     source="{source}",
     measured="the mean field's exponent in nets of {deep} layers with the same channels and outputs, and whether it "
@@ -318,8 +322,7 @@ def judge_limit(dataset: xr.Dataset, name: str) -> Ruling:
     elif not reached and off >= was - printed.near / 10:
         verdict = Verdict.REFUTED
     half, deep = DEEP[-2:]
-    words = {
-        "title": title(name),
+    words = titles(name) | {
         "law": printed.words,
         "other": ", ".join(printed.rivals),
         "source": printed.source,
@@ -339,9 +342,12 @@ def label_slope(dataset: xr.Dataset) -> float:
     return Series.of(dataset, LABEL_SCALE).slope_of("depth", -0.5 * np.log(overlap))
 
 
-def title(name: str) -> str:
-    titles = {SCALE: "eta*", LABEL_SCALE: "eta* of the label term alone"}
-    return titles.get(name, f"{name.replace('_', ' ')} at infinitely many channels")
+def titles(name: str) -> dict[str, str]:
+    """What a term or scale is called, and in a line."""
+    scales = {SCALE: "eta*", LABEL_SCALE: "eta* of the label term alone"}
+    term = scales.get(name, name.replace("_", " "))
+    ends = ("", "") if name in scales else (" at infinitely many channels", " at C = inf")
+    return {"title": f"{term}{ends[0]}", "short": f"{term}{ends[1]}"}
 
 
 def where(dataset: xr.Dataset, name: str) -> str:
@@ -380,6 +386,7 @@ def predicted(ladder: xr.Dataset) -> list[str]:
 
 @JUDGES.decide(
     claim="{title} follows the mean field, no constant fitted",
+    brief="{short} follows the mean field, no constant fitted",
     rival="sum of minima, prefactor free",
     measured="drawn means at every layer of the deepest net, carried over to infinitely many channels",
 )
@@ -391,6 +398,7 @@ def judge_mean_field(dataset: xr.Dataset, name: str) -> Contest:
 
 @JUDGES.decide(
     claim="{title} is proportional to the sum of minima{form}",
+    brief="{short} is proportional to the sum of minima",
     rival="l^2, no overlaps between channels",
     source="eq. 22, 23",
     measured="contrasts with a running sum of squared kernels; the rival is its last summand",
@@ -427,7 +435,7 @@ def _by_layer(dataset: xr.Dataset, name: str, claim: Deviation, rival: Deviation
     above = slice(-rival.difference.size, None)
     apart[above] = claim.difference[above] - rival.difference
     made = Contest(claim, rival, comparisons=_comparisons(dataset), apart=apart)
-    return carried(made, dataset, name).saying("", title=title(name), form=form)
+    return carried(made, dataset, name).saying("", **titles(name), form=form)
 
 
 def _comparisons(deepest: xr.Dataset) -> int:
@@ -456,6 +464,7 @@ def judge_output_term(dataset: xr.Dataset) -> Contest:
 
 @JUDGES.decide(
     claim="eta* of the label term alone, at infinitely many channels, falls with the mean field's slope {claimed:.3f}",
+    brief="eta* of the label term alone, at C = inf, falls with the mean field's slope {claimed:.3f}",
     rival="slope -3/2",
     measured="the slope in L of eta* from drawn label terms, carried over to infinitely many channels",
 )

@@ -124,10 +124,9 @@ def settings_table(dataset: xr.Dataset) -> Grid:
     """Slopes of eta* in every setting, of the whole step and of each part alone, and how much of each part there is."""
     net = exponents.net_of(dataset)
     title = (
-        f"Slope of eta* over depths {_depths(dataset)} at {net.channels} channels, by readout, outputs and head: of "
-        "the step; in theory of its parts B (by labels) and A (by outputs) alone; A/B in theory, at layer "
-        f"{net.depth}; load = outputs x depth / channels, and the load from which on the slope is beyond -3/2 (mean "
-        f"field). The paper's: {PAPERS}"
+        f"Slope of eta* over depths {_depths(dataset)} at {net.channels} channels, by readout, outputs and head; in "
+        f"theory also of its parts B (by labels) and A (by outputs) alone, A/B at layer {net.depth}, and the load "
+        f"(outputs x depth / channels) beyond which the mean field passes -3/2. The paper's: {PAPERS}"
     )
     columns = [
         Column(["eta*", "theory"], lambda at: [fitted(exponents.scale_slope(at, SCALE)), _slope(at, SCALE)]),

@@ -11,7 +11,9 @@ part that goes as M. So predictions at two numbers of outputs are predictions at
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+import meanfield as mf
 from meanfield.common import Array
 from meanfield.nets import ConvNet
 from meanfield.theory import output_term
@@ -80,6 +83,15 @@ def draws_beside(draws: int) -> int:
     return max(FEWEST_DRAWS, draws // FEWER)
 
 
+@contextmanager
+def premises_in_the_report() -> Iterator[None]:
+    """Without warnings of what a factor corrects, or the report says."""
+    with warnings.catch_warnings():
+        for premise in ("inputs are drawn with", "the mean field of the"):
+            warnings.filterwarnings("ignore", premise, mf.PremiseWarning)
+        yield
+
+
 @dataclass(frozen=True)
 class Source:
     """A net, its draws and what theory has of its terms, which serve all heads of its readout."""
@@ -89,7 +101,8 @@ class Source:
 
     @classmethod
     def beside(cls, net: ConvNet, drawn: xr.Dataset, inputs: Any) -> Source:
-        leading = labels_in_mean_field(net, inputs=inputs)
+        with premises_in_the_report():
+            leading = labels_in_mean_field(net, inputs=inputs)
         finite = at_finite_channels(Rung(net, drawn, leading, inputs))
         levels = [suffixed(leading, "mean_field"), suffixed(finite, "finite_channels")]
         return cls(net, xr.merge([drawn, *levels], combine_attrs="override"))

@@ -6,7 +6,6 @@ holds the result against the mean field and the papers' sum-of-minima law, with 
 
 import argparse
 import json
-import warnings
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from sims.cnn_overlap.settings import (
     at_settings,
     draws_beside,
     nets_beside,
+    premises_in_the_report,
     turning_points,
 )
 from sims.common.command import Option, Preset, chosen_arrays, counted
@@ -237,10 +237,7 @@ def _run_beside(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
 
 def with_theory(drawn: list[tuple[Any, xr.Dataset]], inputs: Any = None) -> xr.Dataset:
     """One depth: what was drawn, every level's predictions as NAME_level, and what is left at infinitely many."""
-    with warnings.catch_warnings():
-        # Of what the factor corrects, or the report says.
-        for premise in ("inputs are drawn with", "the mean field of the"):
-            warnings.filterwarnings("ignore", premise, mf.PremiseWarning)
+    with premises_in_the_report():
         many, *few = [Rung(net, of, labels_in_mean_field(net, inputs=inputs), inputs) for net, of in drawn]
     unlimited = (
         finite_width_allowance(many.net.replace(**{many.net.WIDTH: LIMIT}), inputs) if few else np.zeros(many.net.depth)

@@ -12,7 +12,7 @@ from sims.cnn_overlap.settings import PAPERS, ByOutputs, Setting, Source, terms_
 from sims.cnn_overlap.study import STUDY as cnn_overlap
 from sims.common.datasets import suffixed
 from tests.sims.claim_controls.changes import put
-from tests.sims.commands import finished_run
+from tests.sims.commands import finished_run, without_figure
 
 SCALES = tuple(settings.PARTS)
 OWN = "convolution, 10, he"
@@ -140,6 +140,13 @@ def test_nets_without_theory_have_drawn_slopes_alone(tmp_path):
     assert made.attrs["draws_beside"] == 2
     row = next(line for line in settings_table(made).text().splitlines() if f"{PAPERS} " in line)
     assert row.split()[6:] == ["-", "-", "-", "-", "5", "-"]
+
+
+def test_nothing_is_warned_of_that_the_report_says(tmp_path, capsys):
+    """Of a pooled readout with few channels, beside a net without."""
+    options = ["--depth", "4", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "8", "--workers", "1"]
+    assert without_figure(cnn_overlap, [*options, "--padding", "zero"], tmp_path / "run.nc") == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_one_depth_has_no_slope(tmp_path):
