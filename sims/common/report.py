@@ -97,14 +97,14 @@ class Document:
     def markdown(self) -> str:
         """All of it but the words."""
         header = ["verdict", "claim", "rival", "numbers"]
-        rows = [[found.verdict, found.claim, found.rival, found.evidence] for found in self.findings]
+        rows = [[finding.verdict, finding.claim, finding.rival, finding.evidence] for finding in self.findings]
         tables = [part if isinstance(part, str) else part.markdown() for part in self.parts]
         opening = [f"# {self.question}", markdown_of(_flowing(self.answer)), markdown_of(self.heading)]
         return _joined([*opening, table(header, rows, "").markdown() if rows else "", *tables])
 
     def latex(self) -> str:
         """Its tables, verdicts first, each with what it shows; question and answer as comments."""
-        rows = [[found.verdict, found.claim, found.evidence] for found in self.findings]
+        rows = [[finding.verdict, finding.claim, finding.evidence] for finding in self.findings]
         verdicts = [table([["verdict", "claim", "numbers"]], rows, self.question)] if rows else []
         grids = [part.latex() for part in [*verdicts, *self.parts] if isinstance(part, Grid)]
         return _joined([f"% {latex_of(self.question)}\n% {latex_of(_flowing(self.answer))}", *grids])
@@ -207,10 +207,10 @@ def described_net(dataset: xr.Dataset) -> str:
 
 def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
     """The option that gives the undecided verdicts draws enough, where they say how many."""
-    lacking = [found for found in findings if found.needed is not None]
+    lacking = [finding for finding in findings if finding.needed is not None]
     if not lacking or "draws" not in dataset.attrs:
         return []
-    times = ceil(max((found.needed or 0.0) / (found.made or dataset.attrs["draws"]) for found in lacking))
+    times = ceil(max((finding.needed or 0.0) / (finding.made or dataset.attrs["draws"]) for finding in lacking))
     verdicts = f"the {len(lacking)} verdicts that lack" if len(lacking) > 1 else "the verdict that lacks"
     return [(f"--times {times}", f"about enough draws for {verdicts} some")]
 
@@ -224,21 +224,21 @@ def _lines_of_verdicts(findings: Sequence[Finding], most: int) -> str:
     """A line for every verdict; where there are more, for the refuted ones first, then the confirmed ones."""
     if not findings:
         return ""
-    counts = Counter(found.verdict for found in findings)
+    counts = Counter(finding.verdict for finding in findings)
     title = f"Verdicts: {', '.join(f'{counts[verdict]} {verdict}' for verdict in Verdict if counts[verdict])}"
     ranked = [Verdict.REFUTED, Verdict.CONFIRMED, Verdict.INCONCLUSIVE]
     shown = findings
     if len(findings) > most:
-        shown = sorted(findings, key=lambda found: ranked.index(found.verdict))[: max(most - 1, 0)]
+        shown = sorted(findings, key=lambda found: ranked.index(finding.verdict))[: max(most - 1, 0)]
     left = len(findings) - len(shown)
     more = [f"  and {left} more (--full)"] if left else []
-    return "\n".join([title, *(f"  {found.verdict:12}  {in_a_line(found)}" for found in shown), *more])
+    return "\n".join([title, *(f"  {finding.verdict:12}  {in_a_line(finding)}" for finding in shown), *more])
 
 
-def in_a_line(found: Finding) -> str:
+def in_a_line(finding: Finding) -> str:
     """What was claimed, without its source; and of a rival that is refuted as well, that it is."""
-    both = " (its rival, too)" if found.verdict is found.verdict_of_rival is Verdict.REFUTED else ""
-    claim = found.brief or SOURCE_AT_END.sub("", found.claim)
+    both = " (its rival, too)" if finding.verdict is finding.verdict_of_rival is Verdict.REFUTED else ""
+    claim = finding.brief or SOURCE_AT_END.sub("", finding.claim)
     return shorten(claim, LINE - 16 - len(both), placeholder=" ...") + both
 
 
