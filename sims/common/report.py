@@ -229,7 +229,7 @@ def _lines_of_verdicts(findings: Sequence[Finding], most: int) -> str:
     ranked = [Verdict.REFUTED, Verdict.CONFIRMED, Verdict.INCONCLUSIVE]
     shown = findings
     if len(findings) > most:
-        shown = sorted(findings, key=lambda found: ranked.index(finding.verdict))[: max(most - 1, 0)]
+        shown = sorted(findings, key=lambda finding: ranked.index(finding.verdict))[: max(most - 1, 0)]
     left = len(findings) - len(shown)
     more = [f"  and {left} more (--full)"] if left else []
     return "\n".join([title, *(f"  {finding.verdict:12}  {in_a_line(finding)}" for finding in shown), *more])
