@@ -152,9 +152,9 @@ def _brief_table(dataset: xr.Dataset) -> Grid:
     trained = {slope.depths: measured(slope.slope, slope.stderr) for slope in judged_slopes()}
     if swept:
         row = (trained.get(depths, MISSING) for depths in swept)
-        lines.append(["tuned rates (Zhang et al. 2026)", *row, MISSING, MISSING])
+        lines.append(["tuned rates", *row, MISSING, MISSING])
     header = ["net", *(f"L = {span(depths)}" for depths in swept), f"local, L = {_deepest(dataset)}", "limit"]
-    title = "Slope of the label term's eta*(L), fitted to the mean field; last row: of tuned rates, as printed"
+    title = "Slope of the label term's eta*(L), fitted to the mean field; last row: tuned (Zhang et al. 2026)"
     return table(header, lines, title)
 
 

@@ -214,7 +214,7 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
     assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report.RATE_TABLE(finished).text()
     alone = int(np.flatnonzero(every)[-1])
     losses[{"family": 0, "depth": 1, "rate": alone}] = [0.0123, np.inf]
-    assert "0.0123" not in report.RATE_TABLE(finished.assign(final_loss=losses))
+    assert "0.0123" not in report.RATE_TABLE(finished.assign(final_loss=losses)).text()
 
 
 def test_seeds_that_a_precision_takes(finished):
