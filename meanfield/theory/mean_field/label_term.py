@@ -186,7 +186,7 @@ def driven_terms(
     errors = _errors(net, layers, points, top, driven)
     energy = points.constant(0.0)
     for place, (layer, arriving) in enumerate(zip(layers, reversed(errors), strict=True), start=1):
-        fresh, gated = _quadratic(net, points, layer, arriving)
+        fresh, gated = quadratic(net, points, layer, arriving)
         yield energy + fresh
         if place < len(layers):
             own, _ = points.variances(layer.averages.gate)
@@ -210,7 +210,7 @@ def factor_below(net: Sequential, place: int) -> float:
     return net.layers[place].variance_factor * above / (net.sigma.gain * below)
 
 
-def _quadratic(net: Sequential, points: Points, layer: LayerKernel, errors: Array) -> tuple[Array, Array]:
+def quadratic(net: Sequential, points: Points, layer: LayerKernel, errors: Array) -> tuple[Array, Array]:
     """sum_rs K(p, r) K(p, s) C(r, s) g(r, s), and the same with t(p, r, s) for g."""
     (averages, kernel), triple = layer, net.sigma.triple
     fresh = points.contracted(points.product(kernel, errors * averages.gate), kernel)
