@@ -37,7 +37,11 @@ from meanfield.theory.finite_channels import finite_channel_factor, finite_chann
 from meanfield.theory.laws import sum_of_minima
 from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
 from meanfield.theory.maps import POINTS, accurate_averages
-from meanfield.theory.mean_field.concatenated import concatenated_profiles, pooled_refusal
+from meanfield.theory.mean_field.concatenated_errors import (
+    concatenated_label_refusal,
+    concatenated_output_refusal,
+    concatenated_terms,
+)
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
@@ -439,17 +443,13 @@ def _under_batch(net: Sequential, inputs: Array | None, batch: Batch, loss: str)
 
 
 BLOCKS_ALONE = (
-    "batch, loss, pairs, spread and accuracy are for other nets; this is a {kind}, whose overlap energy and label term "
-    "are predicted for plain labels and squared loss: leave them out"
-)
-READ_BY_ALL = (
-    "output_term: every block reads the same features as the outputs do, which drive the net along them; that is "
-    "followed through the layers of plain nets alone: draw it with `simulate`"
+    "batch, loss, pairs, spread and accuracy are for other nets; this is a {kind}, whose energies are predicted for "
+    "plain labels and squared loss: leave them out"
 )
 
 
 class ConcatenatingMeanFieldLevel(Level):
-    """Leading order in 1/growth, of overlap energy and label term."""
+    """Leading order in 1/growth."""
 
     name = "mean_field"
     family = DenseNet
@@ -461,21 +461,19 @@ class ConcatenatingMeanFieldLevel(Level):
     }
 
     def takes(self, net: DenseNet, options: Options) -> set[str]:
-        return {"inputs"} if pooled_refusal(net) else {"inputs", "by_site"}
+        return {"inputs"} if concatenated_label_refusal(net, options.inputs) else {"inputs", "by_site"}
 
     def predict(self, net: DenseNet, options: Options) -> xr.Dataset:
-        with np.errstate(over="ignore", invalid="ignore"):  # seen below
-            overlap, profile = concatenated_profiles(net, options.inputs)
-        if options.inputs is None:
-            _warn(thin_input_warning(net.plain))
-        why = pooled_refusal(net)
-        require_floats(net, overlap, *([] if why else [profile.mean(axis=1)]))
-        label = None if why else np.log(profile.mean(axis=1))
-        values = with_label_term(np.log(overlap), label)
-        if options.by_site:
-            values["label_term_by_site"] = profile
-        left_out = "; ".join([*([f"label_term: {why}"] if why else []), READ_BY_ALL])
-        return self.dataset(net, options, values, {"left_out": left_out})
+        terms = concatenated_terms(net, options.inputs)
+        thin = options.inputs is None and net.first_channels < (net.width if net.stem else net.growth)
+        _warn(thin_input_warning(net.plain) if thin else "")
+        values = with_label_term(terms.overlap, None if terms.label is None else log_mean(terms.label))
+        values |= whole_update(terms) | (_by_site(terms) if options.by_site else {})
+        refusals = {
+            "label_term": concatenated_label_refusal(net, options.inputs),
+            "output_term": concatenated_output_refusal(net, options.inputs),
+        }
+        return self.dataset(net, options, values, _left_out(values, **refusals))
 
 
 def _warn(*sentences: str) -> None:

@@ -109,8 +109,8 @@ def predict(
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
 
-        `DenseNet`: ``overlap_energy`` and, unless the readout is pooled, ``label_term`` and
-        ``label_learning_rate_scale``, with their logarithms; ``left_out`` says why there is no more.
+        `DenseNet` has the same as plain nets for plain labels and squared loss, and with smooth activations no output
+        term; label terms under a pooled readout where those of plain nets are. ``left_out`` says why there is no more.
 
         Transformers, over ``layer`` = 1 .. 2 depth: ``overlap_energy``, ``label_term`` and
         ``label_learning_rate_scale``, for one sample or given inputs ``output_term``, ``update_energy``,

@@ -45,18 +45,6 @@ from meanfield.nets.dense import DenseNet
 from meanfield.theory.mean_field.layers import UnitTerms, input_products, label_weight_above
 from meanfield.theory.two_points import Transport
 
-
-def pooled_refusal(net: DenseNet) -> str:
-    """Why the label term is not predicted under this readout; empty if it is."""
-    if not net.is_pooled or net.sites == 1:
-        return ""
-    return (
-        "under a pooled readout a label reaches all sites alike, and what several sites did of it is followed through "
-        "the layers of plain nets alone; blocks meet the gates of all units below them again: take "
-        "readout='convolution' or 'flatten', or draw it with `simulate`"
-    )
-
-
 # Arrays over pairs of sites that are held for every part.
 ARRAYS_PER_PART = 16
 

@@ -111,7 +111,7 @@ def output_profiles(
         raise ValueError(why)
     points, product = batch_points(net, inputs, correlation)
     upward = progress(forward_layers(net, points, product), net.depth, "layer")
-    drive, layers = _drive(net, points), list(upward)
+    drive, layers = drive_of(net, points), list(upward)
     outputs = output_covariance(net, points, layers[-1].averages)
     slope = 1.0
     if loss == "cross_entropy":
@@ -154,7 +154,7 @@ def output_term_refusal(
     return ""
 
 
-def _drive(net: Sequential, points: Points) -> Drive:
+def drive_of(net: Sequential, points: Points) -> Drive:
     if not net.is_pooled:
         return ConvolutionDrive(net, points)
     if isinstance(points, Exchangeable) and net.activation != "linear":

@@ -249,30 +249,35 @@ def test_what_is_predicted_and_what_is_left_out():
     predicted = mf.predict(net, level="mean_field", by_site=True)
     np.testing.assert_allclose(predicted.label_term_by_site.mean("site"), predicted.label_term)
     np.testing.assert_allclose(predicted.label_learning_rate_scale, float(predicted.label_term.mean()) ** -0.5)
-    assert "output_term: every block reads the same features" in predicted.attrs["left_out"]
-    pooled = mf.predict(net.replace(readout="pooled"), level="mean_field")
+    np.testing.assert_allclose(predicted.update_energy, predicted.label_term + predicted.output_term)
+    np.testing.assert_allclose(predicted.learning_rate_scale, float(predicted.update_energy.mean()) ** -0.5)
+    assert "left_out" not in predicted.attrs
+    smooth = mf.predict(net.replace(activation="gelu", padding="zero"), level="mean_field")
+    assert "output_term: the output term is predicted for 'relu' and 'linear'; this is a" in smooth.attrs["left_out"]
+    pooled = mf.predict(net.replace(activation="gelu", padding="zero", readout="pooled"), level="mean_field")
     assert "label_term" not in pooled
-    assert "label_term: under a pooled readout a label reaches all sites alike" in pooled.attrs["left_out"]
-    np.testing.assert_allclose(pooled.overlap_energy, predicted.overlap_energy)
+    assert "this is a DenseNet of activation 'gelu'" in pooled.attrs["left_out"]
+    np.testing.assert_allclose(pooled.overlap_energy, smooth.overlap_energy)
     chain = mf.predict(mf.Chain.of(net), level="mean_field")
     np.testing.assert_array_equal(chain.label_term, predicted.label_term)
     with pytest.warns(mf.PremiseWarning, match="inputs are drawn with 4 channels alone"):
-        mf.predict(net.replace(width=4), level="mean_field")
+        mf.predict(net.replace(width=4, growth=64), level="mean_field")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"level": "exact"}, "level for DenseNet is 'exact'; choose one of 'mean_field'"),
-        ({"level": "mean_field", "batch": mf.Batch()}, "this is a DenseNet, whose overlap energy and label term"),
+        ({"level": "mean_field", "batch": mf.Batch()}, "this is a DenseNet, whose energies are predicted"),
         ({"level": "mean_field", "loss": "cross_entropy"}, "plain labels and squared loss: leave them out"),
         ({"level": "mean_field", "correlations": True}, "correlations are those of the steps of a TiedLoop"),
         ({"level": "mean_field", "by_site": True}, "by_site is the label term's .* readout 'pooled'"),
     ],
 )
 def test_what_is_not_served_is_refused(options, message):
+    net = mf.DenseNet(depth=2, growth=3, width=3, grid=(3,), padding="zero", activation="tanh")
     with pytest.raises(ValueError, match=message):
-        mf.predict(mf.DenseNet(depth=2, growth=3, width=3, grid=(3,)), **options)
+        mf.predict(net, **options)
 
 
 def test_rates_are_carried_by_the_ratio_of_scales_alone():
