@@ -43,7 +43,6 @@ class ListedLayers(Sequential):
 
     follows_one_rule = False
     weight_variance = None
-    head = ""
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:  # type: ignore[override]
@@ -135,6 +134,11 @@ class ListedLayers(Sequential):
     @property
     def head_variance(self) -> float:
         return self.read[-1].linear.weights[0].variance * self.readout_unit.multiplier**2
+
+    @property
+    def head(self) -> str:  # type: ignore[override]
+        """Variance of the readout's weights over 1 / fan-in."""
+        return f"{self.head_variance * self.head_fan_in:.6g} / fan-in"
 
     def describe(self) -> dict[str, Any]:
         return self.listed.describe()

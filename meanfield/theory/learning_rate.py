@@ -100,6 +100,8 @@ def law_over_depth(net: Sequential | Loop, depths: Iterable[int] = ()) -> tuple[
         net: of the family.
         depths: further depths at which the layers must follow the law.
     """
+    if isinstance(net, Sequential) and not net.follows_one_rule:
+        return nan, "a list of units says what it is at one depth alone"
     try:
         if isinstance(net, Loop):
             exponent = loop_exponent(net)

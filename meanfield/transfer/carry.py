@@ -8,6 +8,8 @@ from sys import float_info
 from typing import Any
 
 from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
+from meanfield.nets.listed import listed_layers
+from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
 from meanfield.transfer.premises import (
     batch_warning,
@@ -73,8 +75,9 @@ def transfer_learning_rate(
 
     Args:
         rate: learning rate of plain SGD, tuned on ``architecture_from``; of loops, that of updates by signs.
-        architecture_from, architecture_to: the two nets, of one family, or chains of the units of such nets; of any
-            family or chain under a rule that reads no units, `meanfield.transfer.StableRate`.
+        architecture_from, architecture_to: the two nets, of one family, or chains of the units of such nets; chains of
+            layers that differ (`predict`), by rule "finite_depth"; any nets under a rule that reads no units,
+            `meanfield.transfer.StableRate`.
         rule:
             "finite_depth": by the mean-field scale of the label term at each net's own depth, at infinite width; for
             ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (docs/theory.md section 6).
@@ -137,11 +140,14 @@ def explain_transfer(
     """
     start: Any
     end: Any
-    start, end = map(as_family, (architecture_from, architecture_to))
     rate = require_positive("rate", rate, why="it is a learning rate")
     rule = _known(rule)
+    start, end = map(as_family, (architecture_from, architecture_to))
+    kinds = CarriedNet if isinstance(rule, str) else rule.nets
+    if not (isinstance(start, kinds) and isinstance(end, kinds)):
+        start, end = _as_layers(start, end)
     for net in (start, end):
-        require_carried(net, CarriedNet if isinstance(rule, str) else rule.nets)
+        require_carried(net, kinds)
     if family(start) != family(end):
         raise ValueError(
             f"the nets are of two families, {family(start)} and {family(end)}; a learning rate carries over within one"
@@ -170,6 +176,14 @@ def explain_transfer(
         premises=premises(start, end) if assumed is None else assumed,
         warnings=_warnings(rules[rule_used], start, end, logs[rule_used], "typical" in wanted),
     )
+
+
+def _as_layers(start: Any, end: Any) -> tuple[Any, Any]:
+    """Two nets of which one is no family's as their layers, if both are lists of layers; else as they are."""
+    if not (isinstance(start, Net) and isinstance(end, Net)):
+        return start, end
+    listed = [listed_layers(net)[0] for net in (start, end)]
+    return (listed[0], listed[1]) if all(listed) else (start, end)
 
 
 def _refusal(rule: Rule, start: CarriedNet, end: CarriedNet) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from meanfield.common.validation import OutsideFloats, takes
 from meanfield.nets.layered import Sequential
+from meanfield.nets.listed import ListedLayers
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Unit
 from meanfield.nets.transformer import TokenStream
@@ -109,6 +110,7 @@ OF_LAYERS = (
     "no normalisation layers, dropout or attention; weights Gaussian, of the variance that the spec says",
     SAME_BATCH,
 )
+OF_LISTED = tuple(premise.replace("no normalisation layers, dropout", "no dropout") for premise in OF_LAYERS)
 OF_TOKEN_STREAMS = (
     *OF_LAYERS[:2],
     "tokens of white Gaussian inputs; few outputs; no dropout; weights Gaussian, of the variance that the spec says",
@@ -128,8 +130,8 @@ NOTABLE = 1.1
 
 def premises(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     """The premises that all rules share for nets of this family."""
-    shared: tuple[str, ...]
-    shared = OF_TOKEN_STREAMS if isinstance(end, TokenStream) else OF_LOOPS if isinstance(end, TiedLoop) else OF_LAYERS
+    shared: tuple[str, ...] = OF_LISTED if isinstance(end, ListedLayers) else OF_LAYERS
+    shared = OF_TOKEN_STREAMS if isinstance(end, TokenStream) else OF_LOOPS if isinstance(end, TiedLoop) else shared
     if differ_in_batch(start, end):
         batches = f"the same data and training time, batches of {start.inputs} and {end.inputs} samples"
         shared = tuple(batches if premise == SAME_BATCH else premise for premise in shared)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from meanfield.common.validation import OutsideFloats, require_choice, require_positive
 from meanfield.execution.run import simulate
 from meanfield.nets.layered import MLP, Sequential
+from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.residual import Residual
@@ -240,25 +241,29 @@ RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), DepthPower
 
 
 def require_carried(net: Any, kinds: Any = CarriedNet) -> None:
-    """Raise TypeError unless this is of these kinds: a net of layers, a Transformer or a loop of the library."""
-    if not isinstance(net, kinds):
-        raise TypeError(
-            f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied "
-            "loops, such as meanfield.MLP(depth=12, width=256); draw both ends of other nets, simulate(net, draws=..., "
-            "seed=...), and carry by the ratio of their learning_rate_scale, or give "
-            "rule=meanfield.transfer.StableRate((inputs, labels)), which serves any net that trains"
-        )
+    """Raise TypeError unless this is of these kinds, or a list of layers, which is served beside another one."""
+    why = listed_layers(net)[1] if isinstance(net, Net) else ""
+    if isinstance(net, kinds) or (isinstance(net, Net) and not why):
+        return
+    raise TypeError(
+        f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied loops, "
+        f"such as meanfield.MLP(depth=12, width=256), or lists of layers{f', where {why}' * bool(why)}; draw both ends "
+        "of other nets, simulate(net, draws=..., seed=...), and carry by the ratio of their learning_rate_scale, or "
+        "give rule=meanfield.transfer.StableRate((inputs, labels)), which serves any net that trains"
+    )
 
 
 def family(net: CarriedNet) -> str:
     """The family that a rate carries over within."""
-    name = type(net).__name__
+    name = type(net.listed if isinstance(net, ListedLayers) else net).__name__
     return f"{name} of tied={net.tied}" if isinstance(net, TiedLoop) else name
 
 
 def differing(start: CarriedNet, end: CarriedNet, but: tuple[str, ...] = ()) -> list[str]:
     """The fields in which two specs of one family differ, apart from ``but``."""
     names = [field.name for field in fields(cast(Any, start)) if field.name not in but]
+    if isinstance(start, ListedLayers):  # whose units say all else
+        names = ["inputs", *AT_OUTPUT]
     return [name for name in names if getattr(start, name) != getattr(end, name)]
 
 
@@ -373,7 +378,7 @@ class PathSum(Rule):
 
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         for net in (start, end):
-            if not isinstance(net, Sequential):
+            if not isinstance(net, Sequential) or not net.follows_one_rule:
                 return f"PathSum counts layers on the paths of layered nets; it says nothing of a {family(net)}"
         differences = differing(start, end, (*SIZES, "stem", "tail", "block_depth"))
         return (
@@ -469,7 +474,7 @@ def _output_share(net: Sequential | TokenStream) -> float:
     if isinstance(net, TokenStream):
         if output_refusal(net):
             return nan
-    elif net.has_skips:
+    elif net.has_skips or not net.follows_one_rule:
         return nan
     elif output_term_refusal(net):
         if any(taps > sites for taps, sites in zip(net.kernel, net.grid, strict=True)):

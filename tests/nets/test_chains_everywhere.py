@@ -69,7 +69,7 @@ SERVED = {
     "exact": (set(), "choose one of 'mean_field'|there is none for lists of units that are no family's"),
     "law": (set(), "choose one of 'mean_field'|there is none for lists of units that are no family's"),
     "stable rate in mean field": (CLOSED, "is used in several places|its input is not Gaussian"),
-    "transfer": (set(), r"a net is 'Chain'; .* rule=meanfield.transfer.StableRate\(\(inputs, labels\)\)"),
+    "transfer": (LAYERS, r"a net is 'Chain'; .* rule=meanfield.transfer.StableRate\(\(inputs, labels\)\)"),
     "gram": (set(), "'gram' are for MLPs of 'relu' or 'linear' with one input.*; this is a Chain of other units"),
 }
 SLOW = {"tuned rate": {"activations", "stream alone"}}

@@ -318,8 +318,10 @@ def test_nets_that_a_rule_does_not_serve_are_refused():
         mf.transfer_learning_rate(0.1, *[mf.ResidualConvNet(depth=d, channels=8) for d in (2, 4)])
     with pytest.raises(TypeError, match="a net is 'int'; give two specs"):
         mf.transfer_learning_rate(0.1, 12, 48)
-    chains = [mf.BlockNet(width=8, depth=depth) for depth in (2, 4)]
-    with pytest.raises(TypeError, match=r"a net is 'BlockNet'; .* draw both ends"):
+    chains = [mf.BlockNet(width=8, depth=depth, biases=True) for depth in (2, 4)]
+    with pytest.raises(
+        TypeError, match=r"a net is 'BlockNet'; .* where unit 1 is made of Linear, Bias.* draw both ends"
+    ):
         mf.transfer_learning_rate(0.1, *chains)
 
 

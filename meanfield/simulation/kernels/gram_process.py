@@ -213,7 +213,7 @@ NUMBERS_PER_LAYER = 1 + CHI_SQUARES + NORMALS + 2
 
 def has_gram_process(net: Any) -> bool:
     """Whether `draw_gram_energies` serves this net: fully connected, without skips, one input, ReLU or linear."""
-    if not isinstance(net, Sequential) or net.input_law != "normalised":
+    if not isinstance(net, Sequential) or net.input_law != "normalised" or not net.follows_one_rule:
         return False
     return net.inputs == 1 and net.sigma.homogeneous and not net.has_skips
 

@@ -173,7 +173,7 @@ def test_scaling_weights_or_branches_differs_by_the_square_of_the_number_of_bloc
         np.testing.assert_allclose(exact["init"][name], blocks**2 * exact["multiplier_sqrt"][name], rtol=1e-12)
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("scaling", [*SCALINGS, -0.2, 0.3])
 @pytest.mark.parametrize("block_depth", [1, 2, 3])
 @pytest.mark.parametrize("ends", [(0, 0), (2, 1)])
 def test_the_distance_from_the_mean_field_is_one_over_width(scaling, block_depth, ends):

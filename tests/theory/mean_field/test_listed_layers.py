@@ -81,9 +81,18 @@ def normalised(width, epsilon=0.3, factor=0.6, kernel=(3,)):
     return Chain(units=tuple(units), readout_unit=top, input_channels=width, grid=(4,))
 
 
-NETS = {"mixed": mixed, "blocks": blocks, "normalised": normalised}
+def bare(width):
+    """Linear blocks whose factors are far from those of the fan-in rule, as parameterisations have them."""
+    factors = (0.5, 2.0, 0.3)
+    return mf.BlockNet(
+        width=width, depth=2, block_depth=2, input_width=64, samples=1, activation="linear", biases=False
+    ).replace(multipliers=factors)
+
+
+NETS = {"bare": bare, "mixed": mixed, "blocks": blocks, "normalised": normalised}
 # What the mean field must tell apart: activations in another order, factors that are exchanged, sizes left as they are.
 RIVALS = {
+    "bare": lambda width: bare(width).replace(block_depth=1),
     "mixed": lambda width: mixed(width, ("relu", "erf", "tanh")),
     "blocks": lambda width: blocks(width, (0.7, 0.7, 0.3)),
     "normalised": lambda width: normalised(width, epsilon=None),
@@ -169,3 +178,55 @@ SQUARE = _linear("other", 24, 8, 1.0)
 def test_refusals_name_the_unit_and_the_reason(chain, reason):
     with pytest.raises(ValueError, match=rf"there is none for lists of units that are no family's: .*here .*{reason}"):
         mf.predict(chain, level="mean_field")
+
+
+def _deep(depth, **changes):
+    """Blocks of two factors by turns."""
+    units = (
+        Unit((Pointwise("relu"), _linear(f"W{place}", 32, 32, 2.0)), place, 0.5 if place % 2 else 0.2)
+        for place in range(depth)
+    )
+    chain = Chain(units=tuple(units), readout_unit=_readout(32, Pointwise("relu")), input_channels=32)
+    return Chain.of(chain, **changes)
+
+
+def test_a_rate_is_carried_by_the_mean_field_and_by_no_law():
+    nets = _deep(3), _deep(6)
+    carried = mf.explain_transfer(0.1, *nets)
+    scales = [float(mf.predict(net, level="mean_field")["label_learning_rate_scale"]) for net in nets]
+    assert carried.rule == "finite_depth"
+    assert carried.rate == pytest.approx(0.1 * scales[1] / scales[0], rel=1e-12)
+    assert set(carried.refusals) == {"power_law", "whole_update", "exact", "typical"}
+    assert "a list of units says what it is at one depth alone" in carried.refusals["power_law"]
+    assert any("nothing but the blocks learns" in premise for premise in carried.premises)
+    with pytest.raises(ValueError, match="PathSum counts layers"):
+        mf.explain_transfer(0.1, *nets, rule="path_sum")
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "words"),
+    [
+        (
+            _deep(6, readout_unit=_readout(32, Pointwise("tanh"))),
+            TypeError,
+            "where its stream is read by several activ",
+        ),
+        (
+            _deep(6, readout_unit=Unit((Pointwise("relu"), _linear("r", 5, 32, 1.5)))),
+            ValueError,
+            "the nets differ in outputs, and",
+        ),
+        (
+            _deep(6, readout_unit=Unit((Pointwise("relu"), _linear("r", 10, 32, 3.0)))),
+            ValueError,
+            "the nets differ in head, and the out",
+        ),
+        (_deep(6, inputs=2), ValueError, "batches of 1 and 2 samples"),
+        (_deep(6, readout_unit=None), TypeError, "or lists of layers, where it has no readout"),
+        (mf.MLP(depth=3, width=8), ValueError, "of two families, Chain and MLP"),
+        (3, TypeError, "a net is 'int'"),
+    ],
+)
+def test_pairs_that_no_rule_joins_are_refused(end, error, words):
+    with pytest.raises(error, match=words):
+        mf.explain_transfer(0.1, _deep(3), end)
