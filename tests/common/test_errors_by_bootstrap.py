@@ -7,19 +7,13 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.common.estimates import (
-    deviations,
-    fit_power_law,
-    log_moments,
-    log_slope,
-    quantiles,
-    summarise,
-    summarise_each,
-)
+from meanfield.common.estimates import deviations, log_moments, quantiles, summarise, summarise_each
+from meanfield.common.power_laws import fit_power_law, log_slope
 from meanfield.optimizers import AdamW
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.blocks import BlockMeasure
 from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.output_update import OutputUpdate
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.propagation import ActivationStatistics, TangentPropagation, TokenStatistics
 from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
@@ -135,6 +129,7 @@ MEASURES = {
     TangentPropagation: (CONV, TangentPropagation(starts=(1,), weights="dense")),
     ResidualEnergies: (LOOP, ResidualEnergies(weights="dense", correlations=True)),
     StreamUpdates: (LOOP, StreamUpdates(weights="dense")),
+    OutputUpdate: (MLP, OutputUpdate()),
     Sharpness: (MLP, Sharpness(inputs=BATCH, loss="squared")),
     TrainedResidualEnergies: (TOKENS, TrainedResidualEnergies(optimizer=AdamW(), rate=0.01, steps=1)),
 }
