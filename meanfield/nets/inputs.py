@@ -21,6 +21,7 @@ from meanfield.common.validation import (
 )
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
+from meanfield.nets.staged import Staged
 
 LABEL_LAWS = ("independent", "teacher")
 LOSS_NAMES = ("squared", "cross_entropy")
@@ -137,7 +138,7 @@ def checked_inputs(net: Net, inputs: ArrayLike | None) -> Array | None:
         return None
     batch = require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
     read, where = batch, ""
-    if isinstance(net, Sequential):
+    if isinstance(net, Sequential | Staged):
         read, where = net.sigma.function(batch), f" after the activation {net.activation!r}"
     if not read.any():
         raise ValueError(

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array
 
 from meanfield.common.validation import Array
-from meanfield.nets.lattice import OUTSIDE, axis_offsets, neighbours, reversed_neighbours
+from meanfield.nets.lattice import OUTSIDE, SiteTable, axis_offsets, neighbours, reversed_neighbours
 from meanfield.nets.layered import Sequential
 from meanfield.nets.staged import Staged
 
@@ -246,11 +246,19 @@ class GridStep(AllPairs):
 
     def diagonal(self, pairs: Array) -> Array:
         """Tr(A)/k = (1/k) sum_Delta S_Delta A S_Delta^T."""
-        return np.asarray(sum((shift @ (shift @ pairs).T).T for shift in self._shifts) / len(self._shifts))
+        sites = (self.inputs, prod(self.grid)) * 2
+        total = sum_over_stencil(pairs.reshape(sites), (0, 1), self.grid, self.kernel, self.padding)
+        kept = total[:, self._stands][..., self._stands] / prod(self.kernel)
+        return np.asarray(kept.reshape(self.inputs * len(self._stands), -1))
 
     def pulled_back(self, pairs: Array) -> Array:
-        """(1/k) sum_Delta S_Delta^T A S_Delta."""
-        return np.asarray(sum((shift.T @ (shift.T @ pairs).T).T for shift in self._shifts) / len(self._shifts))
+        """(1/k) sum_Delta S_Delta^T A S_Delta: the stencil of opposite offsets, on a grid that is read backwards."""
+        samples, sites, above = self.inputs, prod(self.grid), len(self._stands)
+        across, spread = np.zeros((samples, above, samples, sites)), np.zeros((samples, sites, samples, sites))
+        across[..., self._stands] = pairs.reshape(samples, above, samples, above)
+        spread[:, self._stands] = across
+        total = sum_over_stencil(spread[:, ::-1, :, ::-1], (0, 1), self.grid, self.kernel, self.padding)
+        return np.asarray(total[:, ::-1, :, ::-1].reshape(samples * sites, -1) / prod(self.kernel))
 
     def independent(self, pairs: Array) -> Array:
         """Pk A Pk^T / k^2."""
@@ -259,7 +267,7 @@ class GridStep(AllPairs):
     def first(self, pairs: Array) -> Array:
         """Pk A / k, the first site steps alone; any leading axes are carried along."""
         if pairs.ndim == 2:
-            return np.asarray(self._mean @ pairs)
+            return np.asarray(self._mean @ np.ascontiguousarray(pairs))
         return np.array([self.first(part) for part in pairs]).reshape(*pairs.shape[:-2], -1, pairs.shape[-1])
 
     moved = first
@@ -269,19 +277,17 @@ class GridStep(AllPairs):
         return np.asarray(self._mean.T @ values)
 
     @cached_property
-    def _mean(self) -> csr_array:
-        return sum(self._shifts[1:], self._shifts[0]) / len(self._shifts)
+    def _stands(self) -> SiteTable:
+        """The sites where the stencil stands."""
+        return neighbours(self.grid, (1,) * len(self.grid), self.padding, 1, self.stride)[0]
 
     @cached_property
-    def _shifts(self) -> list[csr_array]:
-        """S_Delta of every offset, for all samples."""
-        sites, shifts = prod(self.grid), []
-        for places in neighbours(self.grid, self.kernel, self.padding, 1, self.stride):
-            stands = np.flatnonzero(places != OUTSIDE)
-            shape = (len(places), sites)
-            shift = csr_array((np.ones(len(stands)), (stands, places[stands])), shape=shape)
-            shifts.append(csr_array(block_diag([shift] * self.inputs)))
-        return shifts
+    def _mean(self) -> csr_array:
+        """Pk/k for all samples."""
+        table = neighbours(self.grid, self.kernel, self.padding, 1, self.stride)
+        offsets, above = np.nonzero(table != OUTSIDE)
+        shares = np.full(len(above), 1 / len(table)), (above, table[offsets, above])
+        return csr_array(block_diag([csr_array(shares, shape=(table.shape[1], prod(self.grid)))] * self.inputs))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from math import prod
 
 import numpy as np
 
-from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import Activation, activation_named
 from meanfield.nets.maps import AveragePooling, Linear, Map
@@ -51,6 +51,8 @@ from meanfield.theory.two_points import AllPairs, GridStep
 
 # Square arrays over pairs of points that are held at once, and for every value.
 WORKING_ARRAYS, ARRAYS_PER_VALUE = 16, 6
+# Of a processor, for a pair of points at a unit, of all terms.
+LAYER_SECONDS = 3e-6
 
 
 def stages_refusal(net: Staged) -> str:
@@ -166,6 +168,9 @@ class Stages:
         pairs = [(net.inputs * prod(grid)) ** 2 for grid in net.value_grids]
         needed = NUMBER_BYTES * (WORKING_ARRAYS * max(pairs) + ARRAYS_PER_VALUE * sum(pairs))
         require_bytes(needed, "the mean field over all pairs of sites", "grid, samples or depth")
+        what = f"the mean field over up to {max(pairs):,} pairs of sites at {len(pairs) - 1:,} units"
+        if why := seconds_refusal(LAYER_SECONDS * sum(pairs), what, "lower grid, samples or depth"):
+            raise ValueError(why)
         if inputs is not None and net.units[0].skip is not None:
             raise ValueError("a stream that starts from given values is not Gaussian; put a layer before it: stem=1")
         self.net, self.sigma, linear = net, net.sigma, activation_named("linear")

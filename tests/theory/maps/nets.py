@@ -6,7 +6,18 @@ import numpy as np
 
 import meanfield as mf
 from meanfield.nets.block_net import BlockNet
-from meanfield.nets.maps import Attention, Bias, Flatten, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
+from meanfield.nets.maps import (
+    Attention,
+    AveragePooling,
+    Bias,
+    Flatten,
+    Gate,
+    Linear,
+    Normalisation,
+    Pointwise,
+    Pooling,
+    Weight,
+)
 from meanfield.nets.net import Chain, Unit
 
 CHANNELS = 3
@@ -79,6 +90,19 @@ def pooled(width, kind="mean"):
     return chain(width, Unit((Pointwise("gelu"), Pooling(kind), linear("top", width, width))))
 
 
+def strided(width):
+    """A stride in a branch and on its skip: two sites of three."""
+    down = linear("down", width, width, (2,), padding="zero", stride=(2,))
+    short = linear("short", width, width, padding="zero", stride=(2,))
+    return chain(width, Unit((Pointwise("relu"), down), 1, 0.7, shortcut=(short,)))
+
+
+def windows(width):
+    """Means over a window in a branch and on its skip."""
+    mean = AveragePooling((3,))
+    return chain(width, Unit((Pointwise("relu"), mean, linear("top", width, width)), 1, 0.7, shortcut=(mean,)))
+
+
 def last(width):
     return pooled(width, "last")
 
@@ -120,6 +144,8 @@ NETS = {
         everywhere,
         softmax,
         pooled,
+        strided,
+        windows,
         last,
         flattened,
         dense,

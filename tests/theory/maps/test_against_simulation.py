@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from meanfield.nets.activations import activation_named
-from meanfield.nets.maps import Attention, Bias, Flatten, Gate, Linear, Normalisation, Pointwise, Pooling
+from meanfield.nets.maps import (
+    Attention,
+    AveragePooling,
+    Bias,
+    Flatten,
+    Gate,
+    Linear,
+    Normalisation,
+    Pointwise,
+    Pooling,
+)
 from meanfield.theory import tangent_kernels as walker
 from meanfield.theory.maps import TRANSPORTS, averaged, between, count
 from tests.statistics import consistent
@@ -118,6 +128,12 @@ def sites_pooled_alike(spec, below, grid):
     )
 
 
+def next_sites(spec, below, grid):
+    """The first sites in place of every second."""
+    every = TRANSPORTS[Linear](replace(spec, stride=()), below, grid)
+    return every if not spec.stride else tuple(averaged(kind, np.eye(3)[:2]) for kind in every)
+
+
 def first_site(spec, below, grid):
     return tuple(averaged(kind, np.eye(3)[:1]) for kind in below)
 
@@ -141,6 +157,8 @@ def first_site_alone(spec, below, grid):
         ("everywhere", Attention, looking_at_itself),
         ("softmax", Attention, shares_alike),
         ("pooled", Pooling, sites_pooled_alike),
+        ("strided", Linear, next_sites),
+        ("windows", AveragePooling, sites_pooled_alike),
         ("last", Pooling, first_site),
         ("flattened", Flatten, first_site_alone),
     ],
