@@ -280,6 +280,11 @@ def test_what_is_not_served_is_refused(options, message):
         mf.predict(net, **options)
 
 
+def test_what_takes_hours_is_refused():
+    with pytest.raises(ValueError, match=r"the mean field of 120,000 values, .* takes about 1.6 hours"):
+        mf.predict(mf.DenseNet(depth=120_000, growth=1, width=1), level="mean_field")
+
+
 def test_rates_are_carried_by_the_mean_field_at_each_depth():
     small = mf.DenseNet(depth=4, growth=32, width=32)
     deep = replace(small, depth=16)
