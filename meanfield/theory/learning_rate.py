@@ -9,11 +9,13 @@ from math import inf, isnan, log, nan
 import numpy as np
 
 from meanfield.common.validation import Array, OutsideFloats, takes
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.laws import NoPower, branch_powers, exponent_of, keeps_energies, single_site_overlap
 from meanfield.theory.loops import log_update_energies, loop_exponent
+from meanfield.theory.mean_field.concatenated_errors import concatenated_label_refusal, concatenated_terms
 from meanfield.theory.mean_field.label_term import label_profiles
 from meanfield.theory.mean_field.layers import gate_energies, mean_field_profiles, white_product
 from meanfield.theory.transformers.terms import label_refusal, token_terms
@@ -37,7 +39,7 @@ def _growing(power: float) -> str:
     )
 
 
-def log_scale(net: Sequential | Loop | TokenStream) -> float:
+def log_scale(net: Sequential | DenseNet | Loop | TokenStream) -> float:
     """ln of the mean-field scale of one net or loop; the learning rate that moves it by 1 at infinite width.
 
     Nets, Transformers too: ln eta*_B = -(1/2) ln mean_l B_l, of the label term under plain SGD. Loops:
@@ -160,8 +162,13 @@ def _shares_depths(net: Sequential) -> bool:
     return net.covers_evenly and not net.has_skips and not net.is_pooled and equal_layers
 
 
-def _label_term(net: Sequential | TokenStream) -> Array:
+def _label_term(net: Sequential | DenseNet | TokenStream) -> Array:
     """B_1 .. B_L in mean field, under either readout; of deep nets of equal layers and one site in closed form."""
+    if isinstance(net, DenseNet):
+        terms = concatenated_terms(net)
+        if terms.label is None:
+            raise ValueError(concatenated_label_refusal(net))
+        return np.exp(terms.label).mean(axis=1)
     if isinstance(net, Sequential) and net.depth > DEEPEST_WALKED and _has_closed_overlap(net):
         gamma = net.head_variance * net.head_fan_in * net.sigma.gain
         overlap = net.channels_by_layer[-1] * single_site_overlap(np.arange(1, net.depth + 1), net.activation)

@@ -83,8 +83,8 @@ def transfer_learning_rate(
             ReLU nets of one site sqrt((L0 + 1)(L0^2 + L0 + 1) / ((L + 1)(L^2 + L + 1))) (docs/theory.md section 6).
             "power_law": (L / L0)^x, the family's own asymptote: x = -3/2 for plain nets under the fan-in rule (the
             rule of Zhang et al. 2026, section 5), K^(k-2) and its kin for residual nets, L^(alpha-1) for tied loops.
-            "whole_update": by the mean-field scale of label and output term together, for plain ReLU and linear nets;
-            under a pooled readout on circular grids or without gates (docs/theory.md section 18).
+            "whole_update": by the mean-field scale of label and output term together, for plain nets and `DenseNet` of
+            ReLU or linear units; under a pooled readout on circular grids or without gates (docs/theory.md section 18).
             "exact": by the exact mean of the whole update at finite width, for fully-connected nets with one input.
             "typical": by the median of eta* over drawn nets, for the same nets at any width: where depth is of the
             order of the width, rare nets make the mean, and half of all nets would take a far larger rate.

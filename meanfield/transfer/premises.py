@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.common.validation import OutsideFloats, takes
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.listed import ListedLayers
 from meanfield.nets.loop import TiedLoop
@@ -20,10 +21,9 @@ from meanfield.nets.net import Unit
 from meanfield.nets.transformer import TokenStream
 from meanfield.theory.laws import ROUNDING
 from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
-from meanfield.theory.mean_field.output_term import output_term_refusal
 from meanfield.theory.mean_field.whole_update import LARGEST_LOG, thin_input_warning
 from meanfield.theory.transformers.terms import many_outputs_warning
-from meanfield.transfer.rules import CarriedNet, log_channel_correction, log_output_correction
+from meanfield.transfer.rules import CarriedNet, log_channel_correction, log_output_correction, refusal_of_outputs
 
 # Slopes of tuned rates, by `python -m sims.learning_rate_search` (claim T4), beside those of the one-step scale.
 PRE_NORM_TRAINED = (
@@ -138,9 +138,11 @@ def premises(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     return (*shared, STEM_PREMISE) if start.depth != end.depth and starts_with_block(end) else shared
 
 
-@takes(Sequential | TiedLoop | TokenStream)
+@takes(Sequential | DenseNet | TiedLoop | TokenStream)
 def depth_over_width(net: CarriedNet) -> float:
     """sum_l 1 / n_l over all layers: L/n of equal layers, and of loops; of streams of tokens over their depth units."""
+    if isinstance(net, DenseNet):
+        return sum(1 / channels for channels in net.value_channels[1:])
     if isinstance(net, TokenStream):
         return len(net.units) / net.first_channels
     return net.depth / net.width if isinstance(net, TiedLoop) else sum(1 / width for width in net.channels_by_layer[1:])
@@ -168,6 +170,8 @@ def _of_family(rule: str, start: CarriedNet, end: CarriedNet) -> Iterable[str]:
         streams = [net for net in (start, end) if isinstance(net, TokenStream)]
         many = [many_outputs_warning(net) for net in streams] if rule == "whole_update" else []
         return [deep, *many]
+    if isinstance(start, DenseNet) or isinstance(end, DenseNet):
+        return [_output_term(start, end)] if rule == "finite_depth" else []
     sentences = [thin_input_warning(net) for net in (start, end)]
     if rule in ("finite_depth", "power_law"):
         sentences += [_many_layers(share, end), _output_term(start, end)]
@@ -196,11 +200,11 @@ def _many_layers(share: float, end: Sequential) -> str:
     )
 
 
-def _output_term(start: Sequential, end: Sequential) -> str:
+def _output_term(start: Sequential | DenseNet, end: Sequential | DenseNet) -> str:
     correction = log_output_correction(start, end)
     if isnan(correction) or abs(correction) <= log(NOTABLE):
         return ""
-    estimated = output_term_refusal(start) or output_term_refusal(end)
+    estimated = refusal_of_outputs(start) or refusal_of_outputs(end)
     return (
         "outputs are not few compared with the width: the output term, which this rule leaves out, would change the "
         f"rate by {'something like ' if estimated else ''}a factor of {exp(min(correction, LARGEST_LOG)):.2g}"
@@ -228,7 +232,8 @@ def starts_with_block(net: CarriedNet) -> bool:
     """Whether the first unit adds to the input itself, so that no layer stands below the blocks."""
     if isinstance(net, Sequential):
         return net.layers[net.unit_ends[0] - 1].skip == 0
-    return net.replace(depth=1).units[0].skip == 0
+    first = net.replace(depth=1).units[0]
+    return first.adds and first.skip == 0
 
 
 def rises_with_depth(start: CarriedNet, end: CarriedNet) -> bool:
@@ -239,6 +244,8 @@ def rises_with_depth(start: CarriedNet, end: CarriedNet) -> bool:
     rises where a^2 L falls, a the factor on the branches: sums of L moves of size a, each of which carries labels as a,
     shrink.
     """
+    if isinstance(start, DenseNet):
+        return False
     if not isinstance(start, TokenStream) or not isinstance(end, TokenStream):
         assert not isinstance(start, TokenStream)  # both are of one family
         scalings = [getattr(net, "scaling", getattr(net, "alpha", None)) for net in (start, end)]

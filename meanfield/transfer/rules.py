@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.validation import OutsideFloats, require_choice, require_positive
 from meanfield.execution.run import simulate
+from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import MLP, Sequential
 from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import TiedLoop
@@ -27,6 +28,11 @@ from meanfield.simulation.kernels.gram_process import has_gram_process
 from meanfield.theory.laws import log_path_sum_scale
 from meanfield.theory.learning_rate import POWER, law_over_depth, learning_rate_exponent, log_scale
 from meanfield.theory.loops import time_refusal
+from meanfield.theory.mean_field.concatenated_errors import (
+    concatenated_label_refusal,
+    concatenated_output_refusal,
+    concatenated_terms,
+)
 from meanfield.theory.mean_field.label_term import label_term_refusal
 from meanfield.theory.mean_field.output_term import output_term_refusal
 from meanfield.theory.mean_field.whole_update import log_channel_error, mean_field_terms
@@ -34,10 +40,10 @@ from meanfield.theory.prediction import predict
 from meanfield.theory.transformers.terms import label_refusal, output_refusal, token_terms
 from meanfield.transfer.stability import stable_rate
 
-CarriedNet = Sequential | TiedLoop | TokenStream
+CarriedNet = Sequential | DenseNet | TiedLoop | TokenStream
 
 # Fields of a spec that every rule follows.
-SIZES = ("depth", "width", "channels")
+SIZES = ("depth", "width", "channels", "growth")
 
 # Fields that move the output term against the label term, and the largest factor by which the rate may then be missed.
 AT_OUTPUT = ("outputs", "head", "readout", "grid")
@@ -93,6 +99,8 @@ class FiniteDepth(Rule):
                 return why
             if isinstance(net, TiedLoop) and (why := time_refusal(net)):
                 return why
+            if isinstance(net, DenseNet) and (why := concatenated_label_refusal(net)):
+                return why
             if isinstance(net, TokenStream) and (why := label_refusal(net)):
                 return f"the label term of a {family(net)} has a mean field for white tokens, but here {why}"
         differences = differing(start, end, SIZES)
@@ -126,7 +134,7 @@ class WholeUpdate(Rule):
         for net in (start, end):
             if isinstance(net, TiedLoop):
                 return f"the output term of a {family(net)} is not predicted: take rule 'finite_depth'"
-            if why := output_refusal(net) if isinstance(net, TokenStream) else output_term_refusal(net):
+            if why := refusal_of_outputs(net):
                 return why
             if isinstance(net, Sequential) and net.depth > DEEPEST_FOLLOWED:
                 return (
@@ -138,7 +146,7 @@ class WholeUpdate(Rule):
     def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
         means = []
         for net in (start, end):
-            terms = log_means(cast(Sequential | TokenStream, net))
+            terms = log_means(cast(Sequential | DenseNet | TokenStream, net))
             if terms is None:
                 raise OutsideFloats(
                     f"the whole update of this {family(net)} of depth {net.depth} leaves the range of floats, or the "
@@ -163,11 +171,17 @@ class DepthPower(Rule):
                 "eta* of a Transformer follows no power of its depth at the depths of real nets, where its local slope "
                 "still changes (docs/theory.md section 19); take rule 'finite_depth'"
             )
+        if isinstance(start, DenseNet):
+            return (
+                "eta* of nets whose blocks concatenate tends to (growth x depth)^(-1/2), and its local slope still "
+                "changes at the depths of real nets (docs/theory.md section 8); take rule 'finite_depth' or "
+                "'whole_update'"
+            )
         why = law_over_depth(start, (start.depth, end.depth))[1]
         return f"eta* of this {family(start)} is no power of its depth: {why}" if why else ""
 
     def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
-        assert not isinstance(start, TokenStream)
+        assert not isinstance(start, TokenStream | DenseNet)
         return learning_rate_exponent(start) * log(end.depth / start.depth)
 
 
@@ -454,7 +468,7 @@ DEEPEST_SHARE = 1000
 
 
 def log_output_correction(
-    start: Sequential | TiedLoop | TokenStream, end: Sequential | TiedLoop | TokenStream
+    start: Sequential | DenseNet | TiedLoop | TokenStream, end: Sequential | DenseNet | TiedLoop | TokenStream
 ) -> float:
     """ln of the factor by which the output term changes a rate that the label term carried; NaN where not known.
 
@@ -465,14 +479,21 @@ def log_output_correction(
     return 0.5 * (log1p(_output_share(start)) - log1p(_output_share(end)))
 
 
-def _output_share(net: Sequential | TokenStream) -> float:
+def refusal_of_outputs(net: Sequential | DenseNet | TokenStream) -> str:
+    """Why the output term of a net is not predicted; empty if it is."""
+    if isinstance(net, DenseNet):
+        return concatenated_output_refusal(net)
+    return output_refusal(net) if isinstance(net, TokenStream) else output_term_refusal(net)
+
+
+def _output_share(net: Sequential | DenseNet | TokenStream) -> float:
     """Mean output term over mean label term in mean field; NaN for nets of layers with skip connections.
 
     Where the whole update of a plain net is not predicted, that of the net with ReLU for smooth gates and without edges
     is an order of magnitude. It tends to a number as 1 / L: of deeper nets it is that of `DEEPEST_SHARE` equal layers.
     """
-    if isinstance(net, TokenStream):
-        if output_refusal(net):
+    if isinstance(net, TokenStream | DenseNet):
+        if refusal_of_outputs(net):
             return nan
     elif net.has_skips or not net.follows_one_rule:
         return nan
@@ -495,7 +516,7 @@ def log_channel_correction(start: Sequential, end: Sequential) -> float:
 
 
 @lru_cache(maxsize=64)
-def log_means(net: Sequential | TokenStream) -> tuple[float, float] | None:
+def log_means(net: Sequential | DenseNet | TokenStream) -> tuple[float, float] | None:
     """ln of the means over layers of label and output term; None where floats or memory do not hold them."""
     if isinstance(net, TokenStream):
         streams = token_terms(net)
@@ -503,7 +524,7 @@ def log_means(net: Sequential | TokenStream) -> tuple[float, float] | None:
         assert streams.output_term is not None
         return log(streams.label_term.mean()), log(streams.output_term.mean())
     try:
-        terms = mean_field_terms(net).both
+        terms = (concatenated_terms(net) if isinstance(net, DenseNet) else mean_field_terms(net)).both
     except OverflowError:
         return None
     return None if terms is None else (float(log_mean(terms[0])), float(log_mean(terms[1])))

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes
+from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, takes
 from meanfield.nets.dense import DenseNet
 from meanfield.theory.mean_field.layers import UnitTerms, input_products, label_weight_above
@@ -47,6 +47,8 @@ from meanfield.theory.two_points import Transport
 
 # Arrays over pairs of sites that are held for every part.
 ARRAYS_PER_PART = 16
+# Of a processor, for a pair of sites of a part that a block reads.
+PART_SECONDS = 8e-7
 
 
 @takes(DenseNet)
@@ -56,7 +58,7 @@ def concatenated_profiles(net: DenseNet, inputs: ArrayLike | None = None) -> tup
     The latter is for independent labels of variance 1 under a readout that is not pooled.
 
     Raises:
-        ValueError: inputs of another shape.
+        ValueError: inputs of another shape, or so many values that it takes hours.
         MemoryError: more pairs of sites at so many values than the machine can hold.
 
     Source: docs/theory.md section 8.
@@ -68,6 +70,9 @@ def concatenated_profiles(net: DenseNet, inputs: ArrayLike | None = None) -> tup
         "the mean field of all values that blocks read",
         "grid, samples or depth",
     )
+    what = f"the mean field of {len(net.units):,} values, each of which reads all below it,"
+    if why := seconds_refusal(PART_SECONDS * product.size * len(net.units) ** 2 / 2, what, "lower grid or depth"):
+        raise ValueError(why)
     walked = progress(_terms(net, transport, product), len(net.units), "unit")
     by_unit = [(transport.mean(pairs.overlap), transport.mean_by_site(pairs.label)) for pairs in walked]
     overlap, label = map(np.array, zip(*by_unit, strict=True))

@@ -280,7 +280,30 @@ def test_what_is_not_served_is_refused(options, message):
         mf.predict(net, **options)
 
 
-def test_rates_are_carried_by_the_ratio_of_scales_alone():
-    small = mf.DenseNet(depth=4, growth=8, width=8)
-    with pytest.raises(TypeError, match="carry by the ratio of their learning_rate_scale"):
-        mf.transfer_learning_rate(0.1, small, replace(small, depth=8))
+def test_what_takes_hours_is_refused():
+    with pytest.raises(ValueError, match=r"the mean field of 120,000 values, .* takes about 1.6 hours"):
+        mf.predict(mf.DenseNet(depth=120_000, growth=1, width=1), level="mean_field")
+
+
+def test_rates_are_carried_by_the_mean_field_at_each_depth():
+    small = mf.DenseNet(depth=4, growth=32, width=32)
+    deep = replace(small, depth=16)
+    carried = mf.explain_transfer(0.1, small, deep)
+    first, second = (mf.predict(net, level="mean_field") for net in (small, deep))
+    for rule, scale in (("finite_depth", "label_learning_rate_scale"), ("whole_update", "learning_rate_scale")):
+        assert carried.rates[rule] == pytest.approx(0.1 * float(second[scale] / first[scale]))
+    assert carried.rule == "finite_depth"
+    assert not any("blocks learns" in premise for premise in carried.premises)
+    wider = mf.transfer_learning_rate(0.1, small, replace(small, growth=64), rule="finite_depth")
+    assert 0.05 < wider < 0.1
+    with pytest.raises(ValueError, match=r"tends to \(growth x depth\)\^\(-1/2\)"):
+        mf.transfer_learning_rate(0.1, small, deep, rule="power_law")
+    pooled = [replace(net, grid=(4,), padding="zero", activation="tanh") for net in (small, deep)]
+    with pytest.raises(ValueError, match="this is a DenseNet of activation 'tanh'"):
+        mf.transfer_learning_rate(0.1, *pooled)
+
+
+def test_many_outputs_are_warned_of():
+    small = mf.DenseNet(depth=4, growth=8, width=8, outputs=300)
+    with pytest.warns(mf.PremiseWarning, match="outputs are not few compared with the width"):
+        mf.transfer_learning_rate(0.1, small, replace(small, depth=64), rule="finite_depth")
