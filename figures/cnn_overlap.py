@@ -15,6 +15,7 @@ from figures.style import (
     MEASURED,
     OUTPUT_TERM,
     PURPLE,
+    SKY,
     WHOLE_UPDATE,
     alike,
     by_size,
@@ -29,6 +30,8 @@ from meanfield.verification import LABEL_SCALE, PAPERS_EXPONENT, best, exponent_
 
 TITLES = {"label_term": "label term B", "overlap_energy": "overlap energy F"}
 SCALE = "learning_rate_scale"
+# The head of Zhang et al. 2026 among the settings of a run.
+PAPERS_HEAD = "pooled, 10, fan_in"
 # Growth laws need so many layers.
 LEAST_DEPTH = 3
 
@@ -62,7 +65,8 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 
 def _draw_scales(scales: Axes, flat: Axes, dataset: xr.Dataset) -> None:
-    """eta* of the whole update and of the label term; below over the papers' law, flat if they are right."""
+    """eta* of the whole update, under the paper's head too, and of the label term; below over the papers' law, flat if
+    they are right."""
     depth, channels = dataset["depth"].values, _net(dataset)["channels"]
     law = (depth / depth[0]) ** PAPERS_EXPONENT
     parts = {SCALE: ("whole update", WHOLE_UPDATE), LABEL_SCALE: ("label term", MEASURED)}
@@ -77,6 +81,16 @@ def _draw_scales(scales: Axes, flat: Axes, dataset: xr.Dataset) -> None:
             points(axes, depth, dataset, drawn, over=first * over, color=color, label=label)
             if theory is not None:
                 axes.plot(depth, theory / first / over, color=color)
+    if PAPERS_HEAD in dataset.get("setting", ()):
+        papers, name = dataset.sel(setting=PAPERS_HEAD), f"setting_{SCALE}"
+        theory = papers[f"{name}_finite_channels"].values
+        known = np.isfinite(theory).all()
+        first = float(theory[0] if known else papers[name].values[0])
+        for axes, over in ((scales, 1.0), (flat, law)):
+            label = f"whole update, paper's head, C = {channels}" if axes is scales else None
+            points(axes, depth, papers, name, over=first * over, color=SKY, fmt="D", label=label)
+            if known:
+                axes.plot(depth, theory / first / over, color=SKY)
     scales.plot(depth, law, "--", color=LAW, label="papers, $L^{-3/2}$")
     flat.plot(depth, np.ones(len(depth)), "--", color=LAW)
     key(scales, "theory")
