@@ -12,12 +12,21 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from meanfield.common import require_choice
-from meanfield.nets import MLP, BlockNet, ConvNet, DenseNet, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
+from meanfield.nets import (
+    MLP,
+    BlockNet,
+    ConvNet,
+    DenseNet,
+    ResidualConvNet,
+    ResidualMLP,
+    StagedConvNet,
+    StagedResidualConvNet,
+    TiedLoop,
+    Transformer,
+)
 
-FAMILIES: dict[str, Any] = {
-    family.__name__: family
-    for family in (MLP, ConvNet, ResidualMLP, ResidualConvNet, DenseNet, Transformer, TiedLoop, BlockNet)
-}
+LAYERED = (MLP, ConvNet, ResidualMLP, ResidualConvNet, DenseNet, StagedConvNet, StagedResidualConvNet)
+FAMILIES: dict[str, Any] = {family.__name__: family for family in (*LAYERED, Transformer, TiedLoop, BlockNet)}
 # What values of a field are, in words.
 KINDS = {
     NoneType: "none",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import isnan
+from textwrap import shorten
 
 import numpy as np
 import xarray as xr
@@ -15,6 +16,8 @@ LEVELS = {"exact": "exact", "mean_field": "mean field"}
 LABEL_SCALE = "label_learning_rate_scale"
 # Chances below this are called so rare that the points follow no power law.
 RARE = 0.01
+# Of why there is no theory the report says so many characters; the dataset has all of it.
+LONGEST_REASON = 200
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -61,13 +64,14 @@ def _fit(dataset: xr.Dataset) -> list[str]:
 
 def _theory(dataset: xr.Dataset) -> str:
     attrs = dataset.attrs
+    missing = shorten(attrs["theory_missing"], LONGEST_REASON, placeholder=" ...")
     if not attrs["theory"]:
         label = f"{LABEL_SCALE}_mean_field"
         if attrs["quantity"] == LABEL_SCALE or label not in dataset or not np.isfinite(dataset[label]).all():
-            return f"Theory: none, {attrs['theory_missing']}."
+            return f"Theory: none, {missing}."
         drawn = drawn_series(dataset, LABEL_SCALE)
         exponent = drawn.slope_of("size", np.log(dataset[label].sel(size=drawn.value["size"]).values))
-        return f"Theory: of the label term alone, exponent {exponent:+.3f} in mean field; {attrs['theory_missing']}."
+        return f"Theory: of the label term alone, exponent {exponent:+.3f} in mean field; {missing}."
     return f"Theory ({LEVELS[attrs['theory']]}): exponent {attrs['theory_exponent']:+.3f} at these sizes."
 
 

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.nets import Net
 from sims import simulation
 from sims.depth_law.nets import FAMILIES, field_kinds, net_of_size, number
 from tests.sims.commands import finished_run, without_figure
@@ -23,6 +24,14 @@ GIVEN = {
         mf.ResidualConvNet(depth=2, channels=4, grid=(8,), scaling="multiplier_sqrt"),
     ),
     "DenseNet": (["width=8", "growth=4"], mf.DenseNet(depth=2, width=8, growth=4)),
+    "StagedConvNet": (
+        ["channels=4", "stages=1x1", "grid=8x8", "kernel=3x3"],
+        mf.StagedConvNet(depth=2, channels=4, stages=(1, 1), grid=(8, 8), kernel=(3, 3)),
+    ),
+    "StagedResidualConvNet": (
+        ["channels=4", "stages=2", "grid=8", "downsampling=pooling", "stem=1"],
+        mf.StagedResidualConvNet(depth=2, channels=4, stages=2, grid=(8,), downsampling="pooling", stem=1),
+    ),
     "Transformer": (
         ["width=8", "tokens=4", "causal=true", "ffn=1.5", "scaling=none"],
         mf.Transformer(depth=2, width=8, tokens=4, causal=True, ffn=1.5),
@@ -33,6 +42,11 @@ GIVEN = {
         mf.BlockNet(depth=2, width=8, variances=(1.0, 2.0, 1.0)),
     ),
 }
+
+
+def test_every_family_is_among_them():
+    nets = {name for name in mf.__all__ if isinstance(kind := getattr(mf, name), type) and issubclass(kind, Net)}
+    assert nets - {"Chain"} == set(FAMILIES) == set(GIVEN)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
