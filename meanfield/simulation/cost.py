@@ -142,8 +142,8 @@ def _products(net: Net) -> list[Product]:
 
 
 def _widest_numbers(products: list[Product]) -> int:
-    """The most channels times the most sites at the two ends of a product."""
-    return max(max(product.below, product.above) * max(product.sites_below, product.sites) for product in products)
+    """The most channels times sites at an end of a product."""
+    return max(max(product.below * product.sites_below, product.above * product.sites) for product in products)
 
 
 def _error_numbers(net: Net, products: list[Product]) -> int:
