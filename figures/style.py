@@ -98,9 +98,12 @@ def key(axes: Axes, label: str, **look: Any) -> None:
 def alike(panels: Iterable[Axes], least: float = 0.0) -> None:
     """Vertical axes of one length, each around what it shows: lines that rise alike look alike, and flat ones flat.
 
-    On logarithmic axes the length is a factor; it is ``least``, in decades or units, or more.
+    On logarithmic axes the length is a factor; it is ``least``, in decades or units, or more. Panels that show nothing
+    stay as they are.
     """
-    panels = list(panels)
+    panels = [axes for axes in panels if axes.get_yscale() != "log" or min(axes.get_ylim()) > 0]
+    if not panels:
+        return
     logs = [axes.get_yscale() == "log" for axes in panels]
     ends = [np.log10(axes.get_ylim()) if log else axes.get_ylim() for axes, log in zip(panels, logs, strict=True)]
     half = max(least, *(high - low for low, high in ends)) / 2

@@ -140,7 +140,8 @@ def units(net, weights):
     """Depth units as (their weights, the factor of their branch on a skip connection, or None if they are plain)."""
     if not hasattr(net, "stem"):
         return [([weight], None) for weight in weights]
-    factor = {"multiplier_sqrt": 1 / np.sqrt(net.depth), "multiplier_linear": 1 / net.depth}.get(net.scaling, 1.0)
+    named = {"multiplier_sqrt": 0.5, "multiplier_linear": 1.0, "init": 0.0, "none": 0.0}
+    factor = 1 / net.depth ** named.get(net.scaling, net.scaling)
     rest = list(weights)
     sizes = [(1, None)] * net.stem + [(net.block_depth, factor)] * net.depth + [(1, None)] * net.tail
     return [([rest.pop(0) for _ in range(size)], skip) for size, skip in sizes]

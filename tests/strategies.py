@@ -32,7 +32,7 @@ from meanfield.nets.maps import (
 from meanfield.nets.net import Chain, Unit
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
 from meanfield.nets.scalings import SCALINGS
-from meanfield.nets.staged import DOWNSAMPLINGS, StagedConvNet, StagedResidualConvNet
+from meanfield.nets.staged import DOWNSAMPLINGS, STAGED_READOUTS, StagedConvNet, StagedResidualConvNet
 from meanfield.nets.transformer import NORMS, Transformer
 from meanfield.nets.transformer import TOKEN_READOUTS as TOKENS_READ
 
@@ -121,7 +121,7 @@ def staged_nets(draw: st.DrawFn) -> StagedConvNet | StagedResidualConvNet:
         "activation": draw(activations),
         "outputs": draw(st.integers(1, 2)),
         "head": draw(st.sampled_from(HEADS)),
-        "readout": draw(st.sampled_from(READOUTS)),
+        "readout": draw(st.sampled_from(STAGED_READOUTS)),
         "inputs": draw(st.integers(1, 2)),
     }
     if draw(st.booleans()):

@@ -159,7 +159,7 @@ def from_file(text: str, option: str) -> Callable[[Any], Any]:
         raise FileNotFoundError(f"{option} {text} names no file; give FILE.py:NAME of one that is there")
     folder, known = str(path.parent), sys.modules.get(path.stem)
     if folder not in sys.path:
-        sys.path.insert(0, folder)
+        sys.path.append(folder)  # last, so that no file of the folder stands in for a module of another name
     try:
         module = known or import_module(path.stem)
     except Exception as error:  # whatever a user's file raises

@@ -161,9 +161,9 @@ def test_every_source_counts_wherever_it_lies(tmp_path):
 
 
 def test_digests_hold_every_file_that_numbers_are_read_from(monkeypatch):
-    """The losses that a paper prints: another number in them is another digest; no file of another kind lies there."""
+    """The losses that a paper prints: another number in them is another digest. Else there are the looks of pages."""
     root = Path(sims.__file__).parent
-    for folder, kinds in ((Path(mf.__file__).parent, {".py", ".pyi"}), (root, {".py", ".json"})):
+    for folder, kinds in ((Path(mf.__file__).parent, {".py", ".pyi"}), (root, {".py", ".json", ".css", ".js"})):
         files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         assert {path.suffix for path in files} == kinds
     real, before = Path.read_bytes, sources_digest.__wrapped__(root)

@@ -40,7 +40,7 @@ def test_help_loads_nothing_that_draws_figures():
 
 
 def test_a_run_prints_tables_and_verdicts_and_writes_two_files(tmp_path, capsys):
-    assert cnn_overlap.main([*SMALL, *DEEP, "--out", str(tmp_path / "run.nc")]) == 0
+    assert cnn_overlap.main([*SMALL, *DEEP, "--full", "--out", str(tmp_path / "run.nc")]) == 0
     printed = capsys.readouterr().out
     tables = ("label term B", "output term A", "update energy S", "overlap F", "slope")
     for words in (*tables, "What to run next", "Verdicts", "run.nc", "run.png"):
@@ -131,7 +131,7 @@ def test_named_arrays_of_archives_and_datasets(run, tmp_path):
 
 
 def test_pooled_readout_has_the_label_term_and_the_overlap_energy(run):
-    status, printed, _ = run(*DEEP, "--readout", "pooled")
+    status, printed, _ = run(*DEEP, "--readout", "pooled", "--full")
     assert status == 0
     for words in ("label term B, by layer", "overlap F, by layer", "extrapolated in 1/C"):
         assert words in printed

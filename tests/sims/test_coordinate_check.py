@@ -96,8 +96,8 @@ def test_single_precision_rounds_all_optimizers_but_sso(sso, tmp_path):
     alike = (rounded == changes) | (rounded.isnull() & changes.isnull())  # of nets that leave the floats
     same = alike.all([dim for dim in changes.dims if dim != "optimizer"]).values
     np.testing.assert_array_equal(same, is_sso)
-    assert f"3 steps in float32 ({sso}: float64), 2 draws" in simulation.document(single).text()
-    assert "3 steps in float64, 2 draws" in simulation.document(double).text()
+    assert f"3 steps in float32 ({sso}: float64), 2 draws" in " ".join(simulation.document(single).text().split())
+    assert "3 steps in float64, 2 draws" in " ".join(simulation.document(double).text().split())
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(4.0, Verdict.INCONCLUSIVE), (6.0, Verdict.REFUTED)])

@@ -82,7 +82,7 @@ def test_gaussian_norms_are_those_of_drawn_matrices():
 def test_biases_meet_their_condition(tmp_path, capsys):
     path = tmp_path / "run.nc"
     arguments = ["--preset", "smoke", "--biases", "--optimizers", "adamw", *LADDERS, "--draws", "12", "--workers", "1"]
-    assert without_figure(simulation, arguments, path) == 0
+    assert without_figure(simulation, [*arguments, "--full"], path) == 0
     assert "a_l |W^(2)| |db^(1)|" in capsys.readouterr().out
     with xr.open_dataset(path, engine="netcdf4") as stored:
         rows = {(row.name, row.direction): row.slope for row in claims.update_rows(stored.load())}

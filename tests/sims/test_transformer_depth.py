@@ -105,7 +105,7 @@ def test_pre_norm_slope_is_that_of_its_law():
 
 def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
     arguments = ["--input", "photo", "--blocks", "1", "4", "8", "--width", "64", "--tokens", "4", "--draws", "2"]
-    arguments += ["--outputs", "4", "--far", "1000", "--workers", "1", "--out", str(tmp_path / "run.nc")]
+    arguments += ["--outputs", "4", "--far", "1000", "--workers", "1", "--full", "--out", str(tmp_path / "run.nc")]
     assert simulation.main(arguments) == 0
     printed = capsys.readouterr().out
     for words in ("Given inputs have no mean field", "post-norm none inverse_sqrt", "Where the proof", "run.png"):

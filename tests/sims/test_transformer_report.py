@@ -64,7 +64,7 @@ def test_slopes_without_theory_are_marked_as_missing():
     scale = scale.transpose(*dims)
     names = ("learning_rate_scale", "label_learning_rate_scale")
     dataset = xr.Dataset(dict.fromkeys(names, scale) | {f"{name}_stderr": 0.01 * scale for name in names})
-    rows = SLOPE_TABLE(dataset.assign(log_label_learning_rate_scale_mean_field=np.nan * scale)).splitlines()[3:]
+    rows = SLOPE_TABLE(dataset.assign(log_label_learning_rate_scale_mean_field=np.nan * scale)).text().splitlines()[3:]
     assert len(rows) == 8
     assert all(row.split()[-1] == "-" and "-1.500" in row for row in rows)
 

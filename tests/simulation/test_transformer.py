@@ -92,7 +92,8 @@ def _streams(net, weights, z):
         z = _joined(net, z, lambda u, branch=branch, matrices=matrices: branch(net, u, *matrices), factor)
         found.append(z)
     top = _norm(net, z) if net.norm == "pre" else z
-    seen = {"pooled": top.mean(axis=2), "last": top[:, :, -1], "every": top}[net.readout]
+    flat = top.reshape(len(top), -1)  # channel by channel, token by token
+    seen = {"pooled": top.mean(axis=2), "last": top[:, :, -1], "every": top, "flatten": flat}[net.readout]
     return found, anp.einsum("ow,bw...->bo...", head, seen)
 
 

@@ -119,7 +119,7 @@ def test_the_dataset_counts_updates_and_units():
         (
             replace(LOOPED, norm="post"),
             {"correlations": True},
-            r"unit 1 skips from 0 and has 1 map\(s\) behind its join",
+            r"unit 1 skips from 0 \(join 'add'\) and has 1 map\(s\) behind its join",
         ),
         (LOOPED, {"optimizer": Muon()}, "give an elementwise one"),
         (LOOPED, {"rate": 0}, "rate is 0"),

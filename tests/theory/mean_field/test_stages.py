@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.residual import SCALINGS
+from meanfield.nets.scalings import SCALINGS
 from meanfield.theory.mean_field.stages import Stages, staged_terms
 from meanfield.theory.tangent_kernels import value_kernels
 from meanfield.theory.two_points import GridStep

@@ -107,6 +107,6 @@ def test_rates_are_carried_between_depths():
 def test_other_numbers_of_sites_are_refused():
     unit = Unit((Linear((Weight("W", (4, 3), 1.0),)),))
     readout = Unit((Flatten(5), Linear((Weight("readout", (2, 20), 1.0),))))
-    with pytest.raises(ValueError, match=r"a map flattens 5 site\(s\), and a sample has 6"):
+    with pytest.raises(ValueError, match=r"a map flattens 5 site\(s\), and the grid \(6,\) has 6"):
         mf.Chain(units=(unit,), readout_unit=readout, input_channels=3, grid=(6,))
     assert mf.Chain(units=(unit,), readout_unit=readout, input_channels=3, grid=(5,)).output_shape == (1, 2)
