@@ -39,7 +39,7 @@ def test_help_loads_nothing_that_draws_figures():
         assert option in shown
 
 
-def test_a_run_prints_tables_and_verdicts_and_writes_two_files(tmp_path, capsys):
+def test_a_run_prints_tables_and_verdicts_and_writes_three_files(tmp_path, capsys):
     assert cnn_overlap.main([*SMALL, *DEEP, "--full", "--out", str(tmp_path / "run.nc")]) == 0
     printed = capsys.readouterr().out
     tables = ("label term B", "output term A", "update energy S", "overlap F", "slope")
@@ -57,7 +57,7 @@ def test_a_run_prints_tables_and_verdicts_and_writes_two_files(tmp_path, capsys)
         assert dataset.attrs["command"].startswith("python -m sims.cnn_overlap --")
         assert "--out" not in dataset.attrs["command"]
     assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.nc", "run.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.html", "run.nc", "run.png"]
 
 
 def test_a_rerun_reads_what_is_there(run, tmp_path):
