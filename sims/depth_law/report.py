@@ -94,7 +94,7 @@ TITLE = "Drawn by {along}; local slopes are from the size before"
 SIZE_TABLE = Table("table of sizes", TITLE, ["size"], "size", _columns)
 
 REPORT = Report(
-    question="Does the quantity go with the size of the net as claimed, and is it a power of the size at all?",
+    question="Does the quantity go with the size as claimed, and is it a power of the size at all?",
     answer=_answer,
     heading="{net}\n{quantity_in_words}, {draws} draws of each size, seed {seed}, loss {loss}",
     parts=[SIZE_TABLE],
