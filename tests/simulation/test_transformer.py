@@ -102,7 +102,8 @@ def _branches(net, weights):
     blocks = weights[1:-1] if net.vocabulary else weights[:-1]
     gains, of_ffn = int(net.scaling == "rezero"), 3 if net.activation == "swiglu" else 2
     each = 4 + of_ffn + 2 * gains
-    fixed = {"multiplier_sqrt": (2 * net.depth) ** -0.5, "multiplier_linear": 0.5 / net.depth}.get(net.scaling, 1.0)
+    alpha = {"multiplier_sqrt": 0.5, "multiplier_linear": 1.0}.get(net.scaling, net.scaling)
+    fixed = 1.0 if isinstance(alpha, str) else (2 * net.depth) ** -alpha
     for block in range(net.depth):
         start = 0 if net.tied else block * each
         for first, count in ((start, 4), (start + 4 + gains, of_ffn)):

@@ -142,7 +142,8 @@ def _replaced(weights, place, value):
 
 def _scalar_states(net, weights, start=None):
     """z at the end of every depth unit; from z = 1 at the end of unit ``start``, or from the input 1."""
-    factor = {"multiplier_sqrt": net.depth**-0.5, "multiplier_linear": 1 / net.depth}.get(net.scaling, 1.0)
+    alpha = {"multiplier_sqrt": 0.5, "multiplier_linear": 1.0}.get(net.scaling, net.scaling)
+    factor = 1.0 if isinstance(alpha, str) else net.depth**-alpha
     sizes = [0] * net.stem + [net.block_depth] * net.depth + [0] * net.tail
     state, states, used = np.ones(weights.shape[1]), [], 0
     for unit, size in enumerate(sizes):
