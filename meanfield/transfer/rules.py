@@ -256,8 +256,10 @@ RULES: dict[str, Rule] = {rule.name: rule for rule in (FiniteDepth(), DepthPower
 
 def require_carried(net: Any, kinds: Any = CarriedNet) -> None:
     """Raise TypeError unless this is of these kinds, or a list of layers, which is served beside another one."""
+    if isinstance(net, kinds):
+        return
     why = listed_layers(net)[1] if isinstance(net, Net) else ""
-    if isinstance(net, kinds) or (isinstance(net, Net) and not why):
+    if isinstance(net, Net) and not why:
         return
     raise TypeError(
         f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied loops, "
