@@ -89,5 +89,5 @@ def test_more_layers_than_draws_have_checked_are_warned_of():
         _at(deep)
     for exact in (deep.replace(activation="linear"), mf.MLP(depth=9, width=8)):
         _at(exact)
-    with pytest.raises(OverflowError, match="at depth 5000 and 4 channels the mean field and what channels make"):
-        _at(NET.replace(depth=5000, channels=4, grid=(1,), kernel=(1,)))
+    with pytest.raises(OverflowError, match="at depth 1000 and 4 channels the mean field and what channels make"):
+        _at(NET.replace(depth=1000, channels=4, grid=(1,), kernel=(1,)))
