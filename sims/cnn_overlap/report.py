@@ -158,7 +158,8 @@ def _minima(deepest: xr.Dataset) -> str:
 
 def _heading(dataset: xr.Dataset) -> str:
     run = "{draws} draws per depth, seed {seed}, input {inputs}; learning rate 1, labels of variance 1"
-    return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}"
+    about = "Verdicts are about this net, unless they name another head. C = inf: infinitely many channels."
+    return f"{described_net(dataset)}\n{run.format_map(dataset.attrs)}\n{about}"
 
 
 def _layer_tables(deepest: xr.Dataset) -> list[Grid]:
