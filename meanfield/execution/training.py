@@ -16,12 +16,8 @@ from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import OPTIMIZERS
-from meanfield.optimizers.elementwise import SGD
+from meanfield.optimizers.by_name import IN_USE
 from meanfield.simulation.training.trained import TrainedLosses, checked_rates, checked_seeds
-
-# By name; "sgd" is plain gradient descent, of which the theory speaks.
-NAMED: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0)}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,9 +32,10 @@ class TrainingOptions:
             whole mini-batches: the last samples, fewer than a batch, are left out.
         batch_size: samples of a mini-batch; all of them if left out.
         optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
-            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum; or an optimizer with
-            settings of its own, such as `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs;
-            `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
+            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum ("muon" with the factor
+            sqrt(max(1, n_out / n_in)) of the published program); or an optimizer with settings of its own, such as
+            `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs; `Sophia(sampled=True)` takes
+            it at labels that a seed keys, as in practice.
         loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
             samples and output sites.
         weight_decay: lambda.
@@ -69,8 +66,8 @@ class TrainingOptions:
         """The optimizer; ValueError for an unknown name."""
         if not isinstance(self.optimizer, str):
             return self.optimizer
-        require_choice("optimizer", self.optimizer, NAMED)
-        return NAMED[self.optimizer]
+        require_choice("optimizer", self.optimizer, IN_USE)
+        return IN_USE[self.optimizer]
 
     def steps_of(self, batches: int) -> int:
         """Steps of training, for so many mini-batches in an epoch."""

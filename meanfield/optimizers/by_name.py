@@ -35,6 +35,12 @@ FIRST_STEPS: dict[str, Optimizer] = {
     "sso": SSO(0.0, SPHERE),
 }
 
+# As users run them: those of `OPTIMIZERS`, plain gradient descent, and Muon with its shape factor.
+IN_USE: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0), "muon": Muon(shape_factor=True)}
+
+# The first step from rest of those in use, without momentum and epsilon.
+FROM_REST: dict[str, Optimizer] = FIRST_STEPS | {"muon": Muon(0.0, None, shape_factor=True)}
+
 # These step every element by itself, biases included; the others leave biases to AdamW, as the paper does.
 ELEMENTWISE = tuple(name for name, optimizer in OPTIMIZERS.items() if optimizer.elementwise)
 

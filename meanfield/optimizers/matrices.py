@@ -33,10 +33,13 @@ class Muon(Optimizer):
     """M <- beta M + G, A = U V^T of G + beta M (Nesterov); U V^T of G without momentum (eq. 16).
 
     ``newton_schulz_steps`` is how Muon computes U V^T in practice; None takes singular values, as the paper defines it.
+    ``shape_factor``: whether A is sqrt(max(1, n_out / n_in)) times that, as in the published program (Jordan et al.
+    2024); the paper leaves it to the learning rate.
     """
 
     momentum: float = 0.95
     newton_schulz_steps: int | None = 5
+    shape_factor: bool = False
 
     @property
     def takes_stacks(self) -> bool:
@@ -45,18 +48,22 @@ class Muon(Optimizer):
     def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         looked_at = add_momentum(moved, self.momentum, gradient.slope, 1.0)
-        if self.newton_schulz_steps is None:
-            return polar_factor(looked_at), moved
-        return newton_schulz(looked_at, self.newton_schulz_steps), moved
+        steps = self.newton_schulz_steps
+        direction = polar_factor(looked_at) if steps is None else newton_schulz(looked_at, steps)
+        factor = self.factor(*direction.shape[-2:])
+        return direction if factor == 1.0 else scaled(direction, factor), moved
+
+    def factor(self, outputs: int, inputs: int) -> float:
+        """A over the polar factor, of a matrix of this shape."""
+        return float(max(1.0, outputs / inputs)) ** 0.5 if self.shape_factor else 1.0
 
 
 @dataclass(frozen=True)
 class MuonKimi(Muon):
-    """Muon's direction at the size of AdamW's: A = 0.2 sqrt(max(n_in, n_out)) times Muon's (section 4.2)."""
+    """Muon's direction at the size of AdamW's: A = 0.2 sqrt(max(n_in, n_out)) times U V^T (section 4.2)."""
 
-    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
-        direction, moved = super().step(state, gradient, place)
-        return scaled(direction, ELEMENT_SIZE * float(max(direction.shape[-2:])) ** 0.5), moved
+    def factor(self, outputs: int, inputs: int) -> float:
+        return ELEMENT_SIZE * float(max(outputs, inputs)) ** 0.5
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""The first step from rest as a function of the gradient G: G itself, its signs, or its polar factor.
+
+Without momentum and epsilon the direction A of most optimizers is one of three functions of G = U S V^T alone:
+
+    gradient   A = G                       gradient descent
+    sign       A = sign(G)                 AdamW, Lion
+    polar      A = f(n_out, n_in) U V^T    Muon, Muon-Kimi, Shampoo, SOAP
+
+Sophia's depends on the curvature of the loss besides, SSO's on the weights.
+
+Source: Zheng et al. 2026, appendix C.
+"""
+
+from dataclasses import dataclass
+
+from meanfield.common.validation import require_choice
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import FROM_REST, HYBRIDS, optimizer_of_role
+from meanfield.optimizers.elementwise import SGD, AdamW, Lion
+from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
+
+GRADIENT, SIGN, POLAR = FORMS = ("gradient", "sign", "polar")
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """The first step from rest of all weights of a net.
+
+    Attributes:
+        optimizer: one of `FROM_REST` or `HYBRIDS` by name, with neither momentum nor epsilon; or an optimizer, whose
+            momentum acts as it does at its first step.
+        epsilon: of optimizers that divide by the size of gradients.
+
+    Raises:
+        TypeError, ValueError: what is no optimizer, an unknown name.
+    """
+
+    optimizer: str | Optimizer = "sgd"
+    epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.optimizer, str):
+            require_choice("optimizer", self.optimizer, (*FROM_REST, *HYBRIDS))
+        elif not isinstance(self.optimizer, Optimizer):
+            raise TypeError(
+                f"optimizer is {self.optimizer!r}; give a name, one of {', '.join(map(repr, (*FROM_REST, *HYBRIDS)))}, "
+                "or one of meanfield.optimizers, such as AdamW()"
+            )
+
+    @property
+    def name(self) -> str:
+        """As reports call it."""
+        return self.optimizer if isinstance(self.optimizer, str) else repr(self.optimizer)
+
+    @property
+    def is_descent(self) -> bool:
+        """Whether every weight moves by its gradient."""
+        return isinstance(self.method_of("hidden"), SGD)
+
+    def method_of(self, role: str) -> Optimizer:
+        """What steps a weight of this role (`Net.role_of`); a bias or a gain is left to AdamW by those of matrices."""
+        if isinstance(self.optimizer, str):
+            return FROM_REST[optimizer_of_role(self.optimizer, role)]
+        is_vector = role.endswith("_bias")
+        return FROM_REST["adamw"] if is_vector and not self.optimizer.elementwise else self.optimizer
+
+    def form_of(self, role: str) -> str | None:
+        """Which of `FORMS` it is at weights of this role; None where A depends on more than the gradient."""
+        method = self.method_of(role)
+        if isinstance(method, SGD):
+            return GRADIENT
+        if isinstance(method, AdamW | Lion):
+            return SIGN if isinstance(method, Lion) or not self.epsilon else None
+        if isinstance(method, Muon):
+            return POLAR if method.newton_schulz_steps is None else None
+        if isinstance(method, Shampoo | SOAP):
+            return POLAR if method in (FROM_REST["shampoo"], FROM_REST["soap"]) and not self.epsilon else None
+        return None
+
+    def factor_of(self, role: str, outputs: int, inputs: int) -> float:
+        """f(n_out, n_in), A over the polar factor of a matrix of this shape; 1 for other forms."""
+        method = self.method_of(role)
+        return method.factor(outputs, inputs) if isinstance(method, Muon) else 1.0
