@@ -57,7 +57,7 @@ one_step: backend='numpy'; precision='float64'
 patch_tokens: seed=0
 pre_activations: backend='numpy'; precision='float64'
 predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; correlations=False; by_site=False;
-    accuracy=None
+    accuracy=None; optimizer='sgd'
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
