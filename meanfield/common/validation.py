@@ -150,6 +150,12 @@ def require_positive(name: str, value: Any, *, why: str) -> float:
     return number
 
 
+def not_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a float, or raise TypeError or ValueError unless it is a number of 0 or more."""
+    number = require_finite(name, value, "a number, at least 0")
+    return require_positive(name, number, why="leave it at 0 for none") if number else 0.0
+
+
 def real_array(name: str, values: Any) -> Array:
     """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
     given = unmasked(name, values)

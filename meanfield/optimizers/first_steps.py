@@ -11,9 +11,13 @@ Sophia's depends on the curvature of the loss besides, SSO's on the weights.
 Source: Zheng et al. 2026, appendix C.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from meanfield.common.validation import require_choice
+import numpy as np
+
+from meanfield.common.validation import Array, require_choice
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import FROM_REST, HYBRIDS, optimizer_of_role
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
@@ -77,7 +81,24 @@ class FirstStep:
             return POLAR if method in (FROM_REST["shampoo"], FROM_REST["soap"]) and not self.epsilon else None
         return None
 
+    def elementwise(self, role: str) -> Callable[[Array], Array] | None:
+        """A as a function of every element of G, at weights of this role: its sign, G / (|G| + epsilon), or G.
+
+        None where A depends on more than the element.
+        """
+        method = self.method_of(role)
+        if isinstance(method, SGD):
+            return np.positive
+        if isinstance(method, Lion) or (isinstance(method, AdamW) and not self.epsilon):
+            return np.sign
+        return partial(_softened, epsilon=self.epsilon) if isinstance(method, AdamW) else None
+
     def factor_of(self, role: str, outputs: int, inputs: int) -> float:
         """f(n_out, n_in), A over the polar factor of a matrix of this shape; 1 for other forms."""
         method = self.method_of(role)
         return method.factor(outputs, inputs) if isinstance(method, Muon) else 1.0
+
+
+def _softened(slope: Array, epsilon: float) -> Array:
+    """G / (|G| + epsilon), the sign of what is far above epsilon; AdamW's bias corrections make its first step so."""
+    return np.asarray(slope / (np.abs(slope) + epsilon))

@@ -10,13 +10,15 @@ update_energy = S_l [layer]
     scaling: label term plus output term
     source: Zhang et al. 2026, eqs. 8, 18
 label_term = B_l [layer]
-    part of the update energy that the labels drive: the change under the error column y
+    part of the update energy that the labels drive: the change under the error column y; under another optimizer than
+    gradient descent the update energy of a step on the labels' error alone, which is no part of a sum
     scaling: n l^3 for one site; sigma_y^2 gamma F_l / M under a convolutional readout
-    source: Zhang et al. 2026, eq. 19 (with its missing factor 1/M)
+    source: Zhang et al. 2026, eq. 19 (with its missing factor 1/M); docs/theory.md section 24
 output_term = A_l [layer]
-    part of the update energy that the outputs drive: the change under the error column z_out
+    part of the update energy that the outputs drive: the change under the error column z_out; under another optimizer
+    than gradient descent the update energy of a step on the outputs' error alone, which is no part of a sum
     scaling: as the label term, times 1 + O(M L / n); l^4 / 4 where outputs M are as many as channels n
-    source: Zhang et al. 2026, eq. 20; docs/theory.md sections 4, 18
+    source: Zhang et al. 2026, eq. 20; docs/theory.md sections 4, 18, 24
 overlap_energy = F_l [layer]
     |Theta^(l)|_F^2 / n_l^2, the sum over pairs of parameters of their squared overlaps
     scaling: n l (2 l^2 + 1) / 12 for one site and ReLU
@@ -63,17 +65,23 @@ label_learning_rate_scale = eta*_B
     learning rate at which the layers' mean label term is 1: (mean_l B_l)^(-1/2)
     scaling: n^(-1/2) L^(-3/2) asymptotically
     source: Zhang et al. 2026, appendix B.3
+relative_learning_rate_scale = eta*_rel
+    learning rate at which the layers' mean relative update energy is 1: (mean_l S_l / c_l)^(-1/2)
+    scaling: as the learning rate scale where values have variance 1
+    source: Zhang et al. 2026, eq. 9, for S_l / c_l in place of S_l
+last_learning_rate_scale = eta*_last
+    learning rate at which the relative update energy of the last layer is 1: (S_L / c_L)^(-1/2)
+    scaling: as the relative learning rate scale, up to a factor that does not depend on the depth
+    source: Zhang et al. 2026, eq. 9, for the last layer's S_L / c_L in place of the mean of S_l
 output_update_energy = S_out
     mean square over channels, samples and sites of the one-step change of the outputs, averaged over labels; the
     readout's own weights move, too
     scaling: as the update energy of the last layer, times the readout's variance and width
     source: Zhang et al. 2026, eq. 8, at the outputs
-    unpredicted: the change of the readout's own weights is followed at no level
 output_learning_rate_scale = eta*_out
     learning rate at which the mean square change of the outputs is 1: S_out^(-1/2)
     scaling: as the output update energy to the power -1/2
     source: Zhang et al. 2026, eq. 9, for the outputs in place of the layers
-    unpredicted: the change of the readout's own weights is followed at no level
 pre_activation_energy = c_l [layer]
     mean square over channels and sites of z^(l) itself
     scaling: 1 at every layer for homogeneous activations under the fan-in rule; otherwise it drifts exponentially
@@ -95,10 +103,9 @@ token_correlation = E cos(z_t, z_t') [layer]
     scaling: 0 for white tokens; grows with depth, as attention averages over tokens
     source: docs/theory.md section 19
 relative_update_energy = S_l / c_l [layer]
-    update energy over the variance of the stream of the same draw
-    scaling: as the update energy where the stream is normalised
+    update energy over the mean square of the layer's value, of the same draw
+    scaling: as the update energy where values have variance 1
     source: Zhang et al. 2026, eq. 8, section 3.5
-    unpredicted: a ratio of two quantities that are predicted each by itself
 tangent_propagation = rho_{l:h} [direction start layer]
     mean square of a tangent at layer l over that at layer h, its start, with no weight moved between them
     scaling: bounded in depth according to the paper, and the same for all directions; shared directions grow over those
@@ -201,6 +208,26 @@ update_energy_quantile = Q_p(S_l) [quantile layer]
 learning_rate_scale_quantile = Q_p(eta*) [quantile]
     quantile over nets of the learning rate at which the mean update energy of one net is 1
     scaling: as the learning rate scale for L much below n; far above it at larger L
+    source: Zhang et al. 2026, eq. 9, for one draw
+relative_update_energy_quantile = Q_p(S_l / c_l) [quantile layer]
+    relative update energy that a share p of all drawn nets stays below
+    scaling: as the relative update energy for l much below n; far below it at larger l
+    source: Zhang et al. 2026, eq. 8, for one draw
+relative_learning_rate_scale_quantile = Q_p(eta*_rel) [quantile]
+    quantile over nets of the learning rate at which the mean relative update energy of one net is 1
+    scaling: as the relative learning rate scale for L much below n; far above it at larger L
+    source: Zhang et al. 2026, eq. 9, for one draw
+last_learning_rate_scale_quantile = Q_p(eta*_last) [quantile]
+    quantile over nets of the learning rate at which the relative update energy of the last layer of one net is 1
+    scaling: as the last learning rate scale for L much below n; far above it at larger L
+    source: Zhang et al. 2026, eq. 9, for one draw
+output_update_energy_quantile = Q_p(S_out) [quantile]
+    output update energy that a share p of all drawn nets stays below
+    scaling: as the output update energy for L much below n; far below it at larger L
+    source: Zhang et al. 2026, eq. 8, for one draw
+output_learning_rate_scale_quantile = Q_p(eta*_out) [quantile]
+    quantile over nets of the learning rate at which the outputs of one net move by 1
+    scaling: as the output learning rate scale for L much below n; far above it at larger L
     source: Zhang et al. 2026, eq. 9, for one draw
 update_energy_log_spread = sd(ln S_l) [layer]
     standard deviation over draws of the logarithm of one draw's update energy

@@ -19,11 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.seeds import stream
-from meanfield.common.validation import Array, require_array, require_choice, takes
+from meanfield.common.validation import Array, not_negative, require_array, require_choice, require_flag, takes
 from meanfield.nets.inputs import require_allowed
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.simulation.arrays import (
     BACKENDS,
     JUMP,
@@ -37,7 +39,10 @@ from meanfield.simulation.arrays import (
     require_range,
 )
 from meanfield.simulation.draws import repeated_inputs
-from meanfield.simulation.passes import Forward, forward, gradient_changes
+from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.step_moves import require_step, step_changes, whole_net
+from meanfield.simulation.training.data import laid_out_targets
+from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import checked_weights, given_weights
 
 
@@ -45,16 +50,24 @@ def one_step(
     net: Net,
     weights: Sequence[ArrayLike],
     inputs: ArrayLike,
-    output_error: ArrayLike,
+    output_error: ArrayLike | None = None,
     *,
+    targets: ArrayLike | None = None,
+    loss: str = "squared",
+    optimizer: str | Optimizer = "sgd",
+    epsilon: float = 0.0,
+    weight_decay: float = 0.0,
+    outputs: bool = False,
     backend: str = "numpy",
     precision: str = "float64",
 ) -> list[Array]:
-    """Change of every depth unit's value under one gradient step of rate 1, to first order in the rate.
+    """Change of every depth unit's value under the first step of an optimizer at rate 1, to first order in the rate.
 
-    The loss is the mean over samples of |z_out - y|^2 / (2 M), M the output coordinates of a sample; the step is
-    Delta W = -dL/dW for every weight, tied ones by the sum over their uses, and Delta z^(l) = sum over weights of
-    dz^(l)/dW Delta W. In plain nets z^(l) are the pre-activations, in residual ones and loops the stream.
+    The loss is the mean over samples of |z_out - y|^2 / (2 M), M the output coordinates of a sample, or another one of
+    given targets. The step is Delta W = -A(G) for every weight, G = dL/dW, of tied ones the sum over their uses, and A
+    the direction that the optimizer makes of it from rest: A = G for gradient descent, sign(G) for "adamw" and "lion",
+    sqrt(max(1, n_out / n_in)) times the polar factor of G for "muon". Delta z^(l) = sum over weights of dz^(l)/dW
+    Delta W. In plain nets z^(l) are the pre-activations, in residual ones and loops the stream.
 
     Args:
         net: the net or loop.
@@ -64,19 +77,32 @@ def one_step(
         inputs: (samples, channels, *grid); for a loop h_0, of any number of samples.
         output_error: z_out - y, of shape `net.output_shape`: (samples, outputs, *grid), without the grid
             under a pooled readout. For a loop, which has no readout, dL/dh_L of any loss, of the shape of its inputs.
-        backend, precision: where and how precisely the passes run, as in `simulate`.
+        targets: instead of an error, what the ``loss`` holds the outputs against, as `meanfield.train` takes it:
+            classes, or values.
+        loss: of the targets, "squared" or "cross_entropy".
+        optimizer: "sgd", "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", or two of them as
+            "muon-adamw", of which the first steps hidden matrices; without momentum and with exact polar factors. Or
+            one of `meanfield.optimizers`, whose momentum acts as at its first step: `Muon(0.95, 5)` takes Newton and
+            Schulz's iterations. Biases and gains are left to "adamw" by optimizers of matrices.
+        epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon).
+        weight_decay: lambda of A + lambda W; the changes are those of both steps, which add up.
+        outputs: whether the change of the outputs, of shape `net.output_shape`, stands behind the others; the readout's
+            own weights move, too.
+        backend, precision: where and how precisely the passes run, as in `simulate`; other optimizers than gradient
+            descent run on "numpy".
 
     Returns:
-        Delta z^(1) .. Delta z^(L), each (samples, channels, *grid). Dimensionless; for O(1) errors the mean square
-        grows as n l^3 / M^2 times the outputs at one site.
+        Delta z^(1) .. Delta z^(L), each (samples, channels, *grid). Dimensionless; under gradient descent and O(1)
+        errors the mean square grows as n l^3 / M^2 times the outputs at one site, under signs as n^2 l^3, under polar
+        factors as l^3.
 
     Raises:
         TypeError, ValueError: what is no net, an array of the wrong shape or with values that are not finite real
-            numbers, an unknown backend or precision.
+            numbers, an error and targets or neither, an unknown name, an optimizer without a first step from here.
         ModuleNotFoundError, OSError: a backend without its library or its device.
         OverflowError: changes outside the range of floats.
 
-    Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2.
+    Source: Zhang et al. 2026, eq. 7; Wang et al. 2026, Theorem 2; Zheng et al. 2026, appendix C, for the optimizers.
 
     Examples:
         >>> import numpy as np
@@ -86,24 +112,49 @@ def one_step(
         >>> inputs, error = rng.standard_normal(net.input_shape), rng.standard_normal(net.output_shape)
         >>> [change.shape for change in mf.one_step(net, weights, inputs, error)]
         [(1, 4), (1, 4)]
+        >>> signs = mf.one_step(net, weights, inputs, targets=[2], loss="cross_entropy", optimizer="adamw")
+        >>> bool(np.allclose(np.abs(signs[0]), np.abs(inputs).sum()))
+        True
     """
     require_net(net, units=True)
-    arrays = _arrays(backend, precision)
-    samples, outputs = _samples(net, inputs), net.output_shape[1:]
-    error = require_array("output_error", output_error, (samples, *outputs), "(samples, outputs, *output grid)")
-    _require_followed(arrays, "output_error", error)
-    averaged = 1 if net.readout_unit is None else prod(outputs) * samples
+    require_flag("outputs", outputs)
+    step, arrays = FirstStep(optimizer, not_negative("epsilon", epsilon)), _arrays(backend, precision)
+    decay = not_negative("weight_decay", weight_decay)
+    if backend != "numpy" and not step.is_descent:
+        raise ValueError(f"backend is {backend!r}; the first step of {step.name} is made on 'numpy': leave it out")
+    require_step(net, step)
+    whole = outputs or not step.is_descent or decay > 0
     with overflow_silent():
-        state = _checked_forward(net, weights, inputs, arrays)
-        changes = gradient_changes(state, arrays.moved(_to_columns(error) / averaged))
-        grids = zip(changes, net.value_grids[1:], strict=True)
-        images = [-_to_images(arrays.fetched(change), grid) for change, grid in grids]
+        state = _checked_forward(net, weights, inputs, arrays, whole)
+        slope = _slope(net, state, output_error, targets, loss)
+        changes = step_changes(state, slope, step, net.role_of, loss, decay)
+        grids = [*net.value_grids[1:], net.output_grid][: len(net.units) + outputs]
+        images = [-_to_images(arrays.fetched(change), grid) for change, grid in zip(changes, grids, strict=False)]
     _require_range("a change", images, precision)
     if precision == "float32" and not (sizes := _sizes(images)).all():
         # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
-        in_double = one_step(net, weights, inputs, output_error)
+        how = {"targets": targets, "loss": loss, "optimizer": optimizer, "epsilon": epsilon}
+        in_double = one_step(net, weights, inputs, output_error, outputs=outputs, weight_decay=decay, **how)  # type: ignore[arg-type]
         require_range({"a change": np.where(sizes, sizes, _sizes(in_double))})
     return images
+
+
+def _slope(net: Net, state: Forward, error: ArrayLike | None, targets: ArrayLike | None, loss: str) -> Array:
+    """dL/dz_out (1, outputs, B, sites), of a given error or of targets."""
+    if (error is None) == (targets is None):
+        given = "both" if targets is not None else "neither"
+        raise ValueError(f"{given} of output_error and targets are given; give one: the error z_out - y, or the y")
+    arrays, output = state.arrays, state.output
+    if targets is not None:
+        require_choice("loss", loss, LOSSES)
+        return LOSSES[loss].slope(output, laid_out_targets(net, targets, output.shape[2], LOSSES[loss], arrays), arrays)
+    if loss != "squared":
+        raise ValueError(f"loss is {loss!r}; an output_error is that of the squared loss: give targets instead of it")
+    samples, shape = output.shape[2], net.output_shape[1:]
+    given_error = require_array("output_error", error, (samples, *shape), "(samples, outputs, *output grid)")
+    _require_followed(arrays, "output_error", given_error)
+    averaged = 1 if net.readout_unit is None else prod(shape) * samples
+    return arrays.moved(_to_columns(given_error) / averaged)
 
 
 def pre_activations(
@@ -151,8 +202,10 @@ def _samples(net: Net, inputs: ArrayLike) -> int:
     return net.inputs if net.readout_unit is not None else max(1, len(np.atleast_1d(inputs)))
 
 
-def _checked_forward(net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays) -> Forward:
-    """The forward pass of a single draw, of given weights."""
+def _checked_forward(
+    net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, arrays: Arrays, whole: bool = False
+) -> Forward:
+    """The forward pass of a single draw, of given weights; of the ``whole`` net, with the readout as a unit."""
     given = checked_weights(net, weights)
     for index, array in enumerate(given.values()):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
@@ -162,7 +215,8 @@ def _checked_forward(net: Net, weights: Sequence[ArrayLike], inputs: ArrayLike, 
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)
     require_allowed(net, batch)
-    return forward(net, matrices, arrays.moved(repeated_inputs(net, batch, 1)), arrays)
+    moved = arrays.moved(repeated_inputs(net, batch, 1))
+    return forward(whole_net(net) if whole else net, matrices, moved, arrays)
 
 
 def _require_followed(arrays: Arrays, what: str, given: Array, least: float = LEAST) -> None:

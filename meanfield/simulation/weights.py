@@ -62,6 +62,11 @@ class Grouped:
     def __init__(self, groups: list[WeightMatrix], concatenate: Callable[..., Array]) -> None:
         self._groups, self._concatenate = groups, concatenate
 
+    @property
+    def matrix(self) -> Array:
+        """Of dense groups, their elements one below the other."""
+        return self._concatenate([group.matrix for group in self._groups], axis=1)  # type: ignore[attr-defined]
+
     def times(self, columns: Array) -> Array:
         return self._concatenate([group.times(part) for group, part in self._parts(columns)], axis=1)
 

@@ -7,7 +7,7 @@ have r columns of them, R = r B, columns outermost.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from meanfield.nets.maps import Map, Weight
 from meanfield.simulation.arrays import Arrays
@@ -158,6 +158,13 @@ class Use:
         return self.setting.by_sample(self.errors)
 
 
+class Multiplier(Protocol):
+    """The change of a weight, (D, out, in taps), as what multiplies columns from the left."""
+
+    def times(self, columns: Any) -> Any:
+        """(D, in taps, R) -> (D, out, R)."""
+
+
 class WeightedOperation(Operation):
     """One with weights, which move.
 
@@ -193,6 +200,13 @@ class WeightedOperation(Operation):
     @abstractmethod
     def gradient(self, uses: Sequence[Use], errors: Sequence[Any]) -> Any:
         """The sum over all uses of a weight of U X^T, for errors U (D, out, B, S)."""
+
+    @abstractmethod
+    def moved_by(self, use: Use, change: Multiplier) -> Any:
+        """What a change of the weight, (D, out, in taps) or (D, elements, 1), does to the output at a use.
+
+        (D, out, B, S), where D is 1 if all nets share what comes in and the change.
+        """
 
     @abstractmethod
     def curvature(self, uses: Sequence[Use], errors: Sequence[Any]) -> Any:

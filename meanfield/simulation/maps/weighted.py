@@ -21,7 +21,7 @@ from meanfield.nets.maps import Bias, Gain, Linear, Map, Pointwise, Weight
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.optimizers.linear_algebra import Factored, is_worth_factors
 from meanfield.simulation.kernels.convolution import DirectConvolution
-from meanfield.simulation.maps.base import Setting, Use, WeightedOperation, operation
+from meanfield.simulation.maps.base import Multiplier, Setting, Use, WeightedOperation, operation
 from meanfield.simulation.maps.weightless import PointwiseOperation
 from meanfield.simulation.weights import Dense, WeightMatrix
 
@@ -105,6 +105,10 @@ class LinearOperation(WeightedOperation):
             return _factored(uses, errors, [use.patches for use in uses])
         return _added_up(self._gradient_of_use(use, error) for use, error in zip(uses, errors, strict=True))
 
+    def moved_by(self, use: Use, change: Multiplier) -> Any:
+        moved, errors = change.times(use.patches), use.errors
+        return moved.reshape(*moved.shape[:2], use.setting.samples, errors.shape[3])
+
     def _gradient_of_use(self, use: Use, errors: Any) -> Any:
         """U X^T of one use, (D, out, in taps), for errors (D, out, B, S)."""
         if direct := direct_convolution(use.spec, use.setting):
@@ -133,6 +137,15 @@ class VectorOperation(WeightedOperation):
 
     def gradient(self, uses: Sequence[Use], errors: Sequence[Any]) -> Any:
         return _added_up(error.sum(axis=(2, 3)) for error in map(self.alone, uses, errors))[:, :, None]
+
+    def moved_by(self, use: Use, change: Multiplier) -> Any:
+        """The change of every element times what it multiplies."""
+        by_element = change.times(use.setting.arrays.xp.ones((1, 1, 1), dtype=use.errors.dtype))[..., None]
+        return self.moved_elements(by_element, use)
+
+    @abstractmethod
+    def moved_elements(self, by_element: Any, use: Use) -> Any:
+        """`moved_by` of a change (D, elements, 1, 1)."""
 
     def curvature(self, uses: Sequence[Use], errors: Sequence[Any]) -> Any:
         alone = _added_up(error.sum(axis=4) for error in map(self.alone, uses, errors))
@@ -176,6 +189,10 @@ class BiasOperation(VectorOperation):
     def alone(self, use: Use, errors: Any) -> Any:
         return errors
 
+    def moved_elements(self, by_element: Any, use: Use) -> Any:
+        shape = (*by_element.shape[:2], use.setting.samples, use.errors.shape[3])
+        return use.setting.arrays.xp.broadcast_to(by_element, shape)
+
 
 @operation(Gain)
 class GainOperation(VectorOperation):
@@ -213,6 +230,9 @@ class GainOperation(VectorOperation):
     def alone(self, use: Use, errors: Any) -> Any:
         values = use.values.reshape(*use.values.shape[:2], *[1] * (errors.ndim - 4), *use.values.shape[2:])
         return (errors * values).sum(axis=1)[:, None]
+
+    def moved_elements(self, by_element: Any, use: Use) -> Any:
+        return by_element * use.values
 
 
 def _as_column(spec: Bias | Gain, values: Any, setting: Setting) -> Any:

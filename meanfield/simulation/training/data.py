@@ -70,11 +70,16 @@ def checked_data(
     if not np.isfinite(values).all():
         raise ValueError("inputs hold NaN or infinite values; remove or replace them first")
     require_allowed(net, values)
+    return values, laid_out_targets(net, targets, len(values), loss, arrays)
+
+
+def laid_out_targets(net: Net, targets: ArrayLike, samples: int, loss: Loss, arrays: Arrays = NUMPY) -> Any:
+    """Targets of so many samples as a loss takes them, (1, channels, samples, T)."""
     laid_out = loss.targets(targets, arrays)
-    if laid_out.shape[2] != len(values):
-        raise ValueError(f"there are {len(values)} inputs and {laid_out.shape[2]} targets; give one for each")
+    if laid_out.shape[2] != samples:
+        raise ValueError(f"there are {samples} inputs and {laid_out.shape[2]} targets; give one for each")
     _require_outputs(net, laid_out)
-    return values, laid_out
+    return laid_out
 
 
 def require_in_range(inputs: Array, precision: str) -> None:

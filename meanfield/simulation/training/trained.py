@@ -28,10 +28,10 @@ from meanfield.common.validation import (
     Array,
     fingerprint,
     inputs_described,
+    not_negative,
     require_choice,
     require_count,
     require_counts,
-    require_finite,
     require_flag,
     require_positive,
     unmasked,
@@ -134,8 +134,8 @@ class TrainedLosses(Measure):
             seeds=checked_seeds(self.seeds),
             steps=require_count("steps", self.steps, why="steps of training"),
             start=None if self.start is None else _settled_start(net, self.start),
-            weight_decay=_not_negative("weight_decay", self.weight_decay),
-            epsilon=_not_negative("epsilon", self.epsilon),
+            weight_decay=not_negative("weight_decay", self.weight_decay),
+            epsilon=not_negative("epsilon", self.epsilon),
         )
 
     def cost(self, net: Net) -> Cost:
@@ -257,11 +257,6 @@ def checked_seeds(given: Any) -> tuple[int, ...]:
 def _settled_start(net: Net, given: Any) -> tuple[Array, ...]:
     checked = checked_weights(net, given).values()
     return tuple(values.reshape(shape) for values, shape in zip(checked, net.weight_shapes, strict=True))
-
-
-def _not_negative(name: str, value: Any) -> float:
-    number = require_finite(name, value, "a number, at least 0")
-    return require_positive(name, number, why="leave it at 0 for none") if number else 0.0
 
 
 def _arrays(net: Net, precision: str) -> Arrays:

@@ -1,0 +1,172 @@
+"""What a layer's own step adds to its values, D X, where D is the signs or the polar factor of its gradient U X^T.
+
+X are the features that its matrix sees (fan-in, N) and U the errors behind it (channels, N), N samples and sites.
+
+Polar factors are linear in U once the Gram matrices are known: with U^T U = R_U^2 and X^T X = R_X^2, and P the polar
+factor of the N x N matrix R_U R_X,
+
+    polar(U X^T) X = U M,    M = R_U^+ P R_X;    of one sample M = |X| / |U|.
+
+Signs are not. The change of channel i is a function of its own errors u_i alone, as all features are averaged over,
+
+    (D X)_i(a) = fan-in g_a(u_i),    g_a(u) = E_x[sign(u . x) x(a)];    of one sample g = sign(u) E|x|.
+
+Source: docs/theory.md section 24.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from meanfield.common.gaussian_averages import EvenPoints, even_normals
+from meanfield.common.validation import Array
+from meanfield.nets.activations import Activation
+
+# Eigenvalues and singular values below this share of the largest are those of directions without any errors.
+NEGLIGIBLE = 1e-12
+# Points of an average over one channel's values and errors, and over its features.
+ERROR_POINTS, FEATURE_POINTS = 1024, 1024
+# Half a Gaussian in one dimension: panels of so many nodes, up to so many standard deviations.
+PANELS, NODES, REACH = 24, 20, 12.0
+
+
+def polar_births(errors: Array, features: Array) -> Array:
+    """M (N, N) from the Gram matrices U^T U and X^T X."""
+    root, inverse = _roots(errors)
+    feature_root, _ = _roots(features)
+    left, sizes, right = np.linalg.svd(root @ feature_root)
+    kept = sizes > NEGLIGIBLE * sizes[0]
+    return np.asarray(inverse @ left[:, kept] @ right[kept] @ feature_root)
+
+
+def _roots(gram: Array) -> tuple[Array, Array]:
+    """The symmetric root of a Gram matrix and its pseudo-inverse."""
+    sizes, axes = np.linalg.eigh(gram)
+    sizes = np.where(sizes > NEGLIGIBLE * sizes[-1], sizes, 0.0)
+    roots = np.sqrt(sizes)
+    inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    return (axes * roots) @ axes.T, (axes * inverse) @ axes.T
+
+
+class Channel(NamedTuple):
+    """One channel of a layer on the way up, all over pairs of points.
+
+    Its errors are U = s'(z) (v + H), v of covariance ``errors`` and H(p) = mu(p) s(z_p) with ``along`` mu (N, 1), or
+    sum_r mu(p, r) s(z_r) with (N, N). What has come to its change is T = ``with_z`` c^-1 z + ``kernel`` U and a rest
+    that knows of neither.
+    """
+
+    sigma: Activation
+    covariance: Array
+    errors: Array
+    along: Array
+    kernel: Array
+    with_z: Array
+
+
+class SignTerms(NamedTuple):
+    """What births b = fan-in g(U) add to averages over a channel.
+
+    Attributes:
+        energy, gated_energy: to E T^2 and E s'^2 T^2, by point (N, 1).
+        gated_with_features: to E s'(p) T(p) s(z_r), (N, N).
+        slope: to E d(s'(p) T(p)) / dv(r), (N, N).
+    """
+
+    energy: Array
+    gated_energy: Array
+    gated_with_features: Array
+    slope: Array
+
+
+Patches = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class OnePointSigns:
+    """Births of one sample and site: size sign(u), with ``size`` the sum of all |x|, by quadrature of ReLU and linear.
+
+    Given z on the side where the gate is open, averages over v are closed; z is half a Gaussian there.
+    """
+
+    size: float
+
+    def terms(self, channel: Channel) -> SignTerms:
+        """Those of ReLU or linear channels: gates are 1 at z > 0, and linear ones at -z alike."""
+        from scipy.special import erf
+
+        variance, deviation = channel.covariance.item(), np.sqrt(channel.errors.item())
+        nodes, weights = half_gaussian()
+        z, weights = np.sqrt(variance) * nodes, channel.sigma.gain * weights
+        driven = channel.along.item() * z
+        sign = erf(driven / (np.sqrt(2.0) * deviation))
+        density = np.sqrt(2 / np.pi) * np.exp(-0.5 * (driven / deviation) ** 2)
+        before = channel.with_z.item() / variance * z * sign + channel.kernel.item() * (
+            driven * sign + deviation * density
+        )
+        energy = weights @ (2 * self.size * before + self.size**2)
+        slope, along = weights @ density / deviation, weights @ (sign * z)
+        return SignTerms(*(np.full((1, 1), value) for value in (energy, energy, self.size * along, self.size * slope)))
+
+
+def half_gaussian() -> tuple[Array, Array]:
+    """Nodes and weights for averages over |x|, x ~ N(0, 1)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    edges = np.linspace(0.0, REACH, PANELS + 1)
+    half = np.diff(edges)[:, None] / 2
+    x = (edges[:-1, None] + half * (nodes + 1)).ravel()
+    density = np.sqrt(2 / np.pi) * np.exp(-x * x / 2)
+    return x, (half * weights).ravel() * density
+
+
+class SampledSigns:
+    """Births of several points, averaged over even points of one scrambling: another one for every layer.
+
+    Points come with both signs of v, so that what is odd in the errors vanishes as it does exactly.
+    """
+
+    def __init__(self, points: int, replicate: int) -> None:
+        self._channels: EvenPoints = even_normals(2 * points, 2 * replicate)
+        self._features: EvenPoints = even_normals(points, 2 * replicate + 1)
+
+    def features(self, sigma: Activation, covariance: Array) -> Array:
+        """Even points of the features of this covariance before the activation, (points, N)."""
+        normals = self._features.random(FEATURE_POINTS)
+        return sigma.function(normals @ _roots(covariance)[0])
+
+    def terms(self, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
+        """Averages over the channel; ``seen`` are points of the features that the matrix sees, (points, N)."""
+        count = len(channel.covariance)
+        normals = self._channels.random(ERROR_POINTS)
+        z = normals[:, :count] @ _roots(channel.covariance)[0]
+        root, inverse = _roots(channel.errors)
+        v = normals[:, count:] @ root
+        gate, x = channel.sigma.gate(z), channel.sigma.function(z)
+        driven = x * channel.along.T if channel.along.shape[1] == 1 else x @ channel.along.T
+        z_part = z @ np.linalg.lstsq(channel.covariance, channel.with_z.T, rcond=None)[0]
+        square = gate * gate
+        sums = [np.zeros((count, 1)), np.zeros((count, 1)), np.zeros((count, count)), np.zeros((count, count))]
+        signs = (1.0, -1.0) if channel.along.any() or channel.with_z.any() else (1.0,)
+        for sign in signs:
+            u = gate * (sign * v + driven)
+            born = fan_in * sign_births(u, seen)
+            added = (2 * (z_part + u @ channel.kernel.T) + born) * born
+            gated = gate * born
+            parts = (
+                added.mean(axis=0)[:, None],
+                (square * added).mean(axis=0)[:, None],
+                gated.T @ x / len(z),
+                gated.T @ (sign * v) / len(z) @ (inverse @ inverse),
+            )
+            for total, part in zip(sums, parts, strict=True):
+                total += part / len(signs)
+        if len(signs) == 1:
+            sums[2][:] = 0.0
+        return SignTerms(*sums)
+
+
+def sign_births(errors: Array, features: Array) -> Array:
+    """g_a(u) of many channels: errors (channels, N) and features (points, N) -> (channels, N)."""
+    return np.asarray(np.sign(errors @ features.T) @ features / len(features))
