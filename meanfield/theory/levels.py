@@ -52,6 +52,7 @@ from meanfield.theory.mean_field.output_term import (
     output_term_refusal,
 )
 from meanfield.theory.mean_field.plain_steps import plain_step_refusal, plain_step_terms
+from meanfield.theory.mean_field.residual_steps import residual_step_refusal, residual_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
@@ -297,7 +298,8 @@ class MeanFieldLevel(NetLevel):
     whose = "all nets"
 
     def serves(self, net: Sequential, options: Options) -> str | None:
-        if "optimizer" in options.asked and (why := plain_step_refusal(net, options.step, options.inputs)):
+        refusal = residual_step_refusal if net.has_skips else plain_step_refusal
+        if "optimizer" in options.asked and (why := refusal(net, options.step, options.inputs)):
             return why
         return super().serves(net, options)
 
@@ -311,7 +313,8 @@ class MeanFieldLevel(NetLevel):
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if "optimizer" in options.asked:
-            terms = plain_step_terms(net, options.step, options.inputs)
+            of_step = residual_step_terms if net.has_skips else plain_step_terms
+            terms = of_step(net, options.step, options.inputs)
             return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | terms.described)
         if options.asked & {"batch", "loss"}:
             batch = PLAIN_BATCH if options.batch is None else options.batch

@@ -48,9 +48,7 @@ ALONE, OUTPUTS, WHOLE = KINDS = ("label", "output", "whole")
 
 
 @takes(Sequential)
-def plain_step_terms(
-    net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared"
-) -> StepTerms:
+def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> StepTerms:
     """The terms of one step of this optimizer from rest, at learning rate 1.
 
     Raises:
@@ -64,7 +62,9 @@ def plain_step_terms(
     walk = Walk(forward, step)
     found, attrs = {}, {}
     for kind in KINDS:
-        draws = list(walk.energies(error, replicate) for replicate, error in enumerate(_errors(forward, step, kind, loss)))
+        draws = list(
+            walk.energies(error, replicate) for replicate, error in enumerate(_errors(forward, step, kind, loss))
+        )
         rows = np.array([[*energies, outputs] for energies, outputs in draws])
         found[kind] = rows.mean(axis=0)
         if len(rows) > 1:
@@ -142,7 +142,9 @@ class Forward:
         if net.taps == 1:
             return features
         by_site = features.reshape(len(features), net.inputs, net.sites)
-        rows = [np.where(row == OUTSIDE, 0.0, by_site[..., row]) for row in neighbours(net.grid, net.kernel, net.padding)]
+        rows = [
+            np.where(row == OUTSIDE, 0.0, by_site[..., row]) for row in neighbours(net.grid, net.kernel, net.padding)
+        ]
         return np.concatenate(rows).reshape(-1, features.shape[1])
 
     @cached_property
@@ -332,8 +334,10 @@ class Walk:
         energy = up.rest + points.contracted(kernel @ per_row, kernel) + 2 * points.contracted(along @ crossed, kernel)
         if form == SIGN:
             size, own = self._absolute(net.depth), per_row.item()
-            mean = np.sqrt(own * net.outputs) * np.exp(
-                lgamma(net.outputs / 2) - lgamma((net.outputs + 1) / 2)
-            ) / np.sqrt(pi)
+            mean = (
+                np.sqrt(own * net.outputs)
+                * np.exp(lgamma(net.outputs / 2) - lgamma((net.outputs + 1) / 2))
+                / np.sqrt(pi)
+            )
             energy = energy + size**2 + 2 * size * mean * (kernel.item() + along.item() * crossed.item() / own)
         return float(energy.mean())

@@ -94,7 +94,7 @@ def residual_step_terms(net: Sequential, step: FirstStep, inputs: Array | None =
     attrs = {}
     if averaged:
         scatter = runs[:, 0].std(axis=0, ddof=1) / first / sqrt(SCRAMBLINGS)
-        attrs = {"gate_paths": 2 * SCRAMBLINGS * paths_for(net), "gate_paths_relative_error": float(scatter.max())}
+        attrs = {"gate_paths": 2 * SCRAMBLINGS * paths_for(net), "relative_error": float(scatter.max())}
     return StepTerms(
         update=energies.get("update", first)[:-1],
         value=np.array(own.variances)[[*net.unit_ends]],
