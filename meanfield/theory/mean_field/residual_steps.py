@@ -61,7 +61,7 @@ from meanfield.theory.mean_field.stream_gates import GatePaths, PairGates, Strea
 # E |g| of a Gaussian over its standard deviation.
 SIZE = sqrt(2 / pi)
 # Walks of gates in one scrambling, by walks times pairs of blocks, and scramblings.
-FEWEST_PATHS, MOST_PATHS, PATH_PAIRS, SCRAMBLINGS = 256, 2**14, 2e7, 4
+FEWEST_PATHS, MOST_PATHS, PATH_PAIRS, SCRAMBLINGS = 256, 2**13, 5e6, 4
 # Of a processor, for a walk at a pair of blocks.
 PAIR_SECONDS = 2e-8
 
