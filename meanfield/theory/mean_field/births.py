@@ -27,7 +27,7 @@ from meanfield.nets.activations import Activation
 # Eigenvalues and singular values below this share of the largest are those of directions without any errors.
 NEGLIGIBLE = 1e-12
 # Points of an average over one channel's values and errors, and over its features.
-ERROR_POINTS, FEATURE_POINTS = 1024, 1024
+ERROR_POINTS, FEATURE_POINTS = 512, 512
 # Half a Gaussian in one dimension: panels of so many nodes, up to so many standard deviations.
 PANELS, NODES, REACH = 24, 20, 12.0
 
@@ -169,4 +169,6 @@ class SampledSigns:
 
 def sign_births(errors: Array, features: Array) -> Array:
     """g_a(u) of many channels: errors (channels, N) and features (points, N) -> (channels, N)."""
-    return np.asarray(np.sign(errors @ features.T) @ features / len(features))
+    size = np.abs(errors).max() or 1.0  # single precision, which is enough for signs, holds no error of 1e-40
+    u, x = (np.asarray(values, dtype=np.float32) for values in (errors / size, features))
+    return np.asarray(np.sign(u @ x.T) @ x, dtype=float) / len(x)

@@ -43,7 +43,7 @@ from meanfield.theory.mean_field.output_term import drive_of, mean_square_probab
 from meanfield.theory.two_points import EveryPair
 
 # Samples times sites that errors are drawn for, and how often, where births are signs, and where they are linear.
-MOST_PLACES, SIGN_DRAWS, POLAR_DRAWS = 16, 32, 256
+MOST_PLACES, SIGN_DRAWS, POLAR_DRAWS = 16, 64, 128
 ALONE, OUTPUTS, WHOLE = KINDS = ("label", "output", "whole")
 
 
