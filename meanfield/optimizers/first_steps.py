@@ -101,7 +101,7 @@ class FirstStep:
 
 
 def signs(values: Array) -> Array:
-    """The sign of every element, 0 of 0, in a third of the time that NumPy takes; in place where they lie row by row."""
+    """The sign of every element, 0 of 0, three times as quickly as by NumPy; in place where they lie row by row."""
     made = np.ascontiguousarray(values)
     _take_signs(made.reshape(-1))
     return made
