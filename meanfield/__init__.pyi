@@ -40,8 +40,9 @@ from .execution.run import Run as Run
 from .execution.run import simulate_all as simulate_all
 from .execution.workers import Workers as Workers
 
-# Training.
+# Training, and its first step.
 from .execution.training import train as train
+from .execution.step_scales import step_scales as step_scales
 
 # Predictions.
 from .theory.prediction import predict as predict

@@ -42,6 +42,14 @@ def summarise(values: Array) -> Estimate:
     return Estimate(mean, covariance, _largest_share(values))
 
 
+def inverse_root(estimate: Estimate) -> Estimate:
+    """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = estimate.mean**-0.5
+        slope = 0.5 * scale[0] / estimate.mean[0]
+        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)
+
+
 @dataclass(frozen=True)
 class Means:
     """Means over draws, of any shape, each with its standard error and largest-draw share, without covariance."""

@@ -42,6 +42,8 @@ _SAMPLES = "batch and loss are those of nets; a loop has neither samples nor lab
 _ARRAYS = "a {family} is walked by backend 'numpy' in float64; {name} {value!r} is for nets: leave it out"
 REFUSED = {
     **{"batch": _SAMPLES, "loss": _SAMPLES, "backend": _ARRAYS, "precision": _ARRAYS},
+    "scales": "scales are those of update energies; a {family} is measured by its residual energies: give an optimizer",
+    "epsilon": "epsilon is that of an optimizer; a {family} is measured by its residual energies: give an optimizer",
     "by_site": "by_site is for nets on grids; a {family} has no sites of outputs: leave it out",
     "correlations": "correlations are those of the steps of a TiedLoop; this is a {family}",
 }
@@ -72,8 +74,9 @@ def simulate(
         resume_in: folder for finished pieces; a rerun with the same arguments continues from them. One that is
             damaged is named in a warning and computed again.
         options: those of the default measure, where none is given: ``weights``, ``inputs``, ``backend``,
-            ``precision``, ``batch``, ``loss`` and ``by_site`` of `Energies`; ``weights``, ``inputs`` and
-            ``correlations`` of `ResidualEnergies`.
+            ``precision``, ``batch``, ``loss``, ``by_site``, ``optimizer`` and others of `Energies`; ``weights``,
+            ``inputs`` and ``correlations`` of `ResidualEnergies`. With an ``optimizer``, that of the update whose
+            energies are measured, the measure is `Energies` of any net.
 
     Returns:
         Dataset of the measure's variables, each with NAME_stderr and most with NAME_largest_share, as
@@ -151,7 +154,7 @@ def _default_measure(net: Net, options: dict[str, Any]) -> Measure:
     net = as_family(net)
     if isinstance(weights := options.get("weights"), str) and weights == "gram":
         require_gram_process(net)
-    is_stream = net.readout_unit is None and net.has_skips
+    is_stream = net.readout_unit is None and net.has_skips and "optimizer" not in options
     kinds: tuple[Any, Any] = (ResidualEnergies, Energies) if is_stream else (Energies, ResidualEnergies)
     own, defaults = (
         [field.name for field in fields(kinds[0])],

@@ -18,7 +18,6 @@ from meanfield.nets.net import Chain, Net
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies
-from meanfield.simulation.measures.output_update import OutputUpdate
 from meanfield.simulation.training.sharpness import Sharpness, rate_at
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.prediction import predict
@@ -127,7 +126,7 @@ class OutputScale(LawQuantity):
     power = -0.5
 
     def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:
-        return OutputUpdate(inputs=inputs, loss=loss)
+        return Energies(inputs=inputs, loss=loss, scales=True)
 
     def theory(self, net: Net, measure: Measure) -> Theory:
         return Theory({}, {self.name: "the change of the readout's own weights is followed at no level"})

@@ -13,9 +13,9 @@ from meanfield.optimizers import AdamW
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.blocks import BlockMeasure
 from meanfield.simulation.measures.energies import Energies
-from meanfield.simulation.measures.output_update import OutputUpdate
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.propagation import ActivationStatistics, TangentPropagation, TokenStatistics
+from meanfield.simulation.measures.step_scales import StepScales
 from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.training.trained import TrainedLosses, TrainedResidualEnergies
@@ -129,7 +129,7 @@ MEASURES = {
     TangentPropagation: (CONV, TangentPropagation(starts=(1,), weights="dense")),
     ResidualEnergies: (LOOP, ResidualEnergies(weights="dense", correlations=True)),
     StreamUpdates: (LOOP, StreamUpdates(weights="dense")),
-    OutputUpdate: (MLP, OutputUpdate()),
+    StepScales: (MLP, StepScales(inputs=BATCH, targets=BATCH[:, :2], loss="squared", optimizer="adamw", batch_size=2)),
     Sharpness: (MLP, Sharpness(inputs=BATCH, loss="squared")),
     TrainedResidualEnergies: (TOKENS, TrainedResidualEnergies(optimizer=AdamW(), rate=0.01, steps=1)),
 }

@@ -34,6 +34,9 @@ OTHER_OPTIONS = {
     "controls": True,
     "backend": "cupy",
     "precision": "float32",
+    "optimizer": "adamw",
+    "epsilon": 1e-8,
+    "scales": True,
 }
 
 

@@ -24,10 +24,19 @@ from typing import Any, Self, cast
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import DrawStatistic, Estimate, Means, log_moments, quantiles, summarise, summarise_each
+from meanfield.common.estimates import (
+    DrawStatistic,
+    Estimate,
+    Means,
+    inverse_root,
+    log_moments,
+    quantiles,
+    summarise,
+    summarise_each,
+)
 from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
-from meanfield.common.validation import Array, inputs_described, require_choice, require_flag
+from meanfield.common.validation import Array, inputs_described, not_negative, require_choice, require_flag
 from meanfield.nets.inputs import (
     PLAIN_BATCH,
     Batch,
@@ -38,6 +47,8 @@ from meanfield.nets.inputs import (
 )
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import (
     BACKENDS,
@@ -53,7 +64,7 @@ from meanfield.simulation.arrays import (
     require_range,
     require_reach,
 )
-from meanfield.simulation.cost import chosen_weights, draw_bytes, draw_cost
+from meanfield.simulation.cost import chosen_weights, draw_bytes, draw_cost, passes_bytes, weight_bytes
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
@@ -69,7 +80,9 @@ from meanfield.simulation.measures.overlap_energy import (
     overlap_method,
     overlap_per_label_term,
 )
+from meanfield.simulation.measures.step_scales import relative, scale_estimates, whole_step
 from meanfield.simulation.passes import Forward, forward, through_readout
+from meanfield.simulation.step_moves import require_step, whole_net
 from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights
 
 # Largest pre-activation of every layer, by which draws in single precision tell whether its range has sufficed.
@@ -101,11 +114,18 @@ class Energies(Measure):
             streams of its own for weights: the same law, other numbers than "numpy" has.
         precision: of weights and passes, "float64" or "float32", which halves the memory; energies are summed in
             double precision. On "numpy" draw i is the same net, rounded. docs/precision.md has the bias.
+        optimizer, epsilon: whose first step from rest is made, as for `meanfield.one_step`. Under any but gradient
+            descent label_term is the update energy of a step on the labels' error alone, output_term on the outputs'
+            alone, and update_energy on the whole error: directions are not linear in the error, so they do not add up.
+        scales: whether to measure relative and output changes, too; other optimizers than gradient descent always do.
+            They take dense weights, "numpy" and "float64", and leave the overlap energy out.
 
     Gives over ``layer`` = 1 .. L label_term, output_term, overlap_energy, update_energy and, without a layer,
     mean_update_energy and learning_rate_scale, each with NAME_stderr, NAME_largest_share and, per layer,
-    NAME_covariance, and quantiles over draws; with ``by_site``, over ``layer`` and ``site`` (row by row), NAME_by_site
-    without covariance. The overlap energy, which no label moves, comes with plain labels and squared loss only.
+    NAME_covariance, and quantiles over draws. With ``scales`` over ``layer`` also relative_update_energy, and
+    output_update_energy, relative_, last_ and output_learning_rate_scale. With ``by_site``, over ``layer`` and
+    ``site`` (row by row), NAME_by_site without covariance. The overlap energy, which no label moves, comes with plain
+    labels and squared loss only.
 
     Raises:
         TypeError, ValueError: unknown names, inputs of another shape, "gram" for nets without a Gram process.
@@ -128,11 +148,26 @@ class Energies(Measure):
     controls: bool = False
     backend: str = "numpy"
     precision: str = "float64"
+    optimizer: str | Optimizer = "sgd"
+    epsilon: float = 0.0
+    scales: bool = False
+
+    @property
+    def step(self) -> FirstStep:
+        """The step of all weights."""
+        return FirstStep(self.optimizer, self.epsilon)
+
+    @property
+    def of_whole_net(self) -> bool:
+        """Whether the readout moves with the layers, so that the outputs' change is known."""
+        return self.scales or not self.step.is_descent
 
     def overlap_method(self, net: Net) -> OverlapMethod:
         """That of the net beside white labels; none beside others, which neither move nor tell the overlap energy."""
         if self.weights == "gram":
             return LABELS
+        if self.of_whole_net:
+            return LEFT_OUT
         return overlap_method(net) if self.batch.has_plain_labels and self.loss == "squared" else LEFT_OUT
 
     def settled(self, net: Net) -> Self:
@@ -153,11 +188,30 @@ class Energies(Measure):
                 require_followed(f"weight matrix {place}", sqrt(variance), JUMP)
         require_normalisable(net)
         self._require_grids(net)
+        require_flag("scales", self.scales)
+        not_negative("epsilon", self.epsilon)
+        require_step(net, self.step)
+        if self.of_whole_net:
+            self._require_plain_road()
         inputs, by_site = checked_inputs(net, self.inputs), require_flag("by_site", self.by_site)
         if require_flag("controls", self.controls):
             self._require_known_means(net, inputs)
-        weights = chosen_weights(net, self.weights, gram=not self._beyond_gram())
+        weights = "dense" if self.of_whole_net else chosen_weights(net, self.weights, gram=not self._beyond_gram())
         return replace(self, inputs=inputs, by_site=by_site, weights=weights)
+
+    def _require_plain_road(self) -> None:
+        """Raise ValueError for options that only the layers of gradient descent have."""
+        plain: dict[str, tuple[Any, ...]] = {"weights": ("auto", "dense"), "backend": ("numpy",)}
+        plain |= {"precision": ("float64",), "by_site": (False,), "controls": (False,)}
+        beyond = [
+            f"{name} {self.options[name]!r}" for name, allowed in plain.items() if self.options[name] not in allowed
+        ]
+        if beyond:
+            what = "scales" if self.step.is_descent else f"optimizer {self.step.name!r}"
+            raise ValueError(
+                f"{what} moves the readout with the layers, by dense weights on 'numpy' in float64, and measures means "
+                f"over sites; not with {' and '.join(beyond)}: leave that out"
+            )
 
     def _require_grids(self, net: Net) -> None:
         """Raise ValueError for what sites alone can say that are the same in all values."""
@@ -188,6 +242,9 @@ class Energies(Measure):
 
     def cost(self, net: Net) -> Cost:
         cost = draw_cost(net, self.weights, self.precision)
+        if self.of_whole_net:
+            held = cost.bytes + passes_bytes(net, net.inputs, STEP_COLUMNS, self.precision) + weight_bytes(net)
+            return Cost(STEP_COLUMNS * cost.operations, held, cost.together)
         if self.backend == "numpy":
             return cost
         together = draws_per_group(net, self.weights, self.precision)
@@ -214,7 +271,7 @@ class Energies(Measure):
             "overlap_method": self.overlap_method(net).name,
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
-        }
+        } | ({"optimizer": self.step.name, "epsilon": self.epsilon} if self.of_whole_net else {})
         terms = {name: value for name, value in values.items() if name not in CONTROLS}
         estimates = energy_estimates(terms, self._adjusted(net, values))
         return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
@@ -226,6 +283,12 @@ class Energies(Measure):
     def machine(self) -> dict[str, str]:
         return device_described(self.backend)
 
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+# Labels' error, outputs' error, and both.
+STEP_COLUMNS = 3
 
 # Device memory of a group: a card of 8 GB holds it and what its library needs besides. These two numbers decide which
 # draws share a stream.
@@ -250,6 +313,11 @@ def draw_energies_on(
     Raises OverflowError where the precision does not reach.
     """
     arrays = arrays_of(backend, precision)
+    if Energies(weights=weights, **options).of_whole_net:
+        with overflow_silent():
+            numbers = draw_whole_steps(net, seed, draws, Energies(weights=weights, **options))
+        require_energies({name: values for name, values in numbers.items() if name != "output_error"}, may_vanish=True)
+        return numbers
     with overflow_silent():
         if arrays.normals is None:
             numbers = draw_energies(net, seed, draws, arrays, weights, **options)
@@ -295,6 +363,29 @@ def draw_energies(
     )
     numbers |= column_terms(columns) if overlap is None else column_terms(columns) | {"overlap_energy": overlap}
     return {name: arrays.fetched(values) for name, values in numbers.items()}
+
+
+def draw_whole_steps(net: Net, seed: int, draws: range, asked: Energies) -> dict[str, Array]:
+    """label_term, output_term, update_energy and relative_update_energy (D, L), output_update_energy, output_error.
+
+    Under gradient descent label and output column add up, once draws are averaged over the sign of the labels.
+    """
+    state, gradient = drawn_passes(whole_net(net), seed, draws, asked)
+    labels, outputs = np.split(gradient, 2, axis=2)
+    slope = gradient if asked.step.is_descent else np.concatenate([gradient, outputs - labels], axis=2)
+    energies, moved, c = whole_step(state, slope, asked.step, net.role_of, len(net.units), asked.loss)
+    if asked.step.is_descent:
+        update, output = energies.sum(axis=2), moved.sum(axis=1)
+    else:
+        update, output = energies[:, :, 2], moved[:, 2]
+    return {
+        "label_term": energies[:, :, 0],
+        "output_term": energies[:, :, 1],
+        "update_energy": update,
+        "relative_update_energy": relative(update, c),
+        "output_update_energy": output[:, None],
+        "output_error": error_at_output(gradient, asked.loss)[:, None],
+    }
 
 
 def column_terms(columns: ColumnEnergies) -> dict[str, Array]:
@@ -368,12 +459,15 @@ def energy_estimates(
     ``adjusted`` holds terms by the same names, of the same mean (`controls.adjusted_terms`), or nothing.
     """
     profiles = {name: value for name, value in values.items() if value.ndim > 2}
-    by_layer = {name: value for name, value in values.items() if name not in profiles}
-    by_layer["update_energy"] = values["label_term"] + values["output_term"]
+    of_scales = ("relative_update_energy", "output_update_energy") if "output_update_energy" in values else ()
+    by_layer = {name: value for name, value in values.items() if name not in (*profiles, *of_scales)}
+    by_layer.setdefault("update_energy", values["label_term"] + values["output_term"])
     if profiles:
         profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
     of_sites = {name: summarise_each(value) for name, value in profiles.items()}
     estimates = _layer_estimates(by_layer) | of_sites | _draw_statistics(by_layer["update_energy"])
+    if of_scales:
+        estimates |= scale_estimates(values)
     if adjusted:
         adjusted = adjusted | {"update_energy": adjusted["label_term"] + adjusted["output_term"]}
         estimates |= {f"adjusted_{name}": estimate for name, estimate in _layer_estimates(adjusted).items()}
@@ -400,11 +494,3 @@ def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
         "update_energy_log_spread": spread,
         "update_energy_log_skewness": skewness,
     }
-
-
-def inverse_root(estimate: Estimate) -> Estimate:
-    """S -> S^(-1/2), with its error to first order; infinite and without an error where no draw moves."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = estimate.mean**-0.5
-        slope = 0.5 * scale[0] / estimate.mean[0]
-        return Estimate(scale, slope**2 * estimate.covariance, estimate.largest_share)

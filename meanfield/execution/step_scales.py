@@ -1,0 +1,93 @@
+"""How far the first step of training on data moves a net, and the rates at which it moves it by 1."""
+
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from meanfield.execution.run import Run, simulate_all, store_in
+from meanfield.execution.training import checked_pair
+from meanfield.execution.workers import Workers
+from meanfield.nets.net import Net
+from meanfield.nets.recognised import require_net
+from meanfield.optimizers.base import Optimizer
+from meanfield.simulation.measures.step_scales import StepScales
+
+
+def step_scales(
+    net: Net,
+    data: tuple[ArrayLike, ArrayLike],
+    *,
+    loss: str = "cross_entropy",
+    optimizer: str | Optimizer = "sgd",
+    epsilon: float = 0.0,
+    batch_size: int | None = None,
+    draws: int = 32,
+    seed: int = 0,
+    precision: str = "float64",
+    workers: int | Workers = 1,
+    resume_in: Path | None = None,
+) -> xr.Dataset:
+    """How far the first step of an optimizer on data moves every layer and the outputs, at learning rate 1.
+
+    Every draw takes initial weights by the net's own law and a mini-batch of the data, and makes the step that training
+    makes first, to first order in its rate and without weight decay. Four scales follow, the rates at which a mean
+    square is 1: that of the layers' changes (learning_rate_scale), of the same over the layers' values (relative_), of
+    the last layer's alone (last_) and of the outputs' (output_learning_rate_scale).
+
+    Args:
+        net: any net or loop; its own number of samples counts for nothing here.
+        data: inputs and targets, as for `train`.
+        loss: "cross_entropy" or "squared".
+        optimizer, epsilon: as for `one_step`: a name, of the first step from rest without momentum, or one of
+            `meanfield.optimizers`.
+        batch_size: samples of a mini-batch; all of them if left out.
+        draws: at least 2; errors come from the spread over draws.
+        seed: root of all streams.
+        precision: "float64" or "float32", of weights and passes.
+        workers, resume_in: as for `simulate`.
+
+    Returns:
+        Dataset over ``layer``: update_energy S_l and relative_update_energy S_l / c_l, with output_update_energy,
+        mean_update_energy and the four scales, each with NAME_stderr and NAME_largest_share, and NAME_quantile over
+        draws of all but mean_update_energy. Means are made by rare nets where energies scatter much: the quantile 0.5,
+        the median, is what a net meets. Dimensionless; `meanfield.QUANTITIES` has how they scale with width and depth.
+
+    Raises:
+        TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
+            than the data, unknown names, an optimizer without a first step from rest.
+        MemoryError: more than the machine has. All before any work.
+        OverflowError: changes outside the range of floats.
+
+    Source: Zhang et al. 2026, eqs. 7 - 9, under the loss and the optimizer of training.
+
+    Examples:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> rng = np.random.default_rng(0)
+        >>> data = rng.standard_normal((64, 8)), rng.integers(0, 3, 64)
+        >>> net = mf.MLP(depth=3, width=16, input_width=8, outputs=3)
+        >>> scales = mf.step_scales(net, data, optimizer="adamw", batch_size=16, draws=8)
+        >>> scales["relative_update_energy"].dims, scales["output_learning_rate_scale"].dims
+        (('layer',), ())
+    """
+    run = scales_run(
+        net,
+        data,
+        draws=draws,
+        seed=seed,
+        loss=loss,
+        optimizer=optimizer,
+        epsilon=epsilon,
+        batch_size=batch_size,
+        precision=precision,
+    )
+    return simulate_all([run], workers=workers, store=store_in(resume_in))[0]
+
+
+def scales_run(net: Net, data: tuple[ArrayLike, ArrayLike], *, draws: int, seed: int, **options: Any) -> Run:
+    """What `step_scales` computes, for `simulate_all`; arguments and errors as there."""
+    require_net(net, units=True)
+    inputs, targets = checked_pair(data)
+    return Run(net, StepScales(inputs=inputs, targets=targets, **options), draws, seed)

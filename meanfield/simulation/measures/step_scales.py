@@ -1,0 +1,199 @@
+"""The first step of an optimizer on a whole net, readout included: how far it moves layers and outputs.
+
+    S_l        mean square over channels, samples and sites of the change of value l
+    S_l / c_l  the same over the mean square of value l itself, of the same draw
+    S_out      mean square of the change of the outputs; of a net without a readout, of its last value
+
+Four rates follow, those at which the mean of S_l over layers, the mean of S_l / c_l, S_L / c_L and S_out are 1. Means
+over draws are made by rare nets where a few layers shrink much; the median over draws is what a net meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+
+from meanfield.common.estimates import DrawStatistic, Estimate, inverse_root, quantiles, summarise
+from meanfield.common.seeds import stream
+from meanfield.common.validation import (
+    Array,
+    fingerprint,
+    inputs_described,
+    not_negative,
+    require_choice,
+    require_count,
+)
+from meanfield.nets.inputs import FEWEST_NORMALISED, require_classes
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
+from meanfield.quantities.registry import SHARES, measured_dataset
+from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy, overflow_silent, require_energies
+from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.passes import Forward, forward
+from meanfield.simulation.step_moves import RoleOf, require_step, step_changes, whole_net
+from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data, require_in_range
+from meanfield.simulation.training.losses import LOSSES
+from meanfield.simulation.weights import given_weights
+
+# What draws hold that are carried together.
+BYTES_TOGETHER = 32 << 20
+
+
+def whole_step(
+    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, layers: int, loss: str
+) -> tuple[Any, Any, Any]:
+    """S_l of every error column (D, L, r), S_out (D, r), and c_l (D, L), of a whole net with so many layers.
+
+    ``slope`` is dL/dout, (D, outputs, r B, sites). The state is used up: what the tangent has passed is let go.
+    """
+    arrays, samples = state.arrays, state.setting.samples
+    sizes = [_mean_square(value, samples, arrays)[:, 0] for value in state.values[1 : layers + 1]]
+    energies = []
+    for number, change in enumerate(step_changes(state, slope, step, role_of, loss), start=1):
+        state.let_go(number)
+        energies.append(_mean_square(change, samples, arrays))
+    draws = len(energies[0])
+    c = arrays.xp.stack([arrays.xp.broadcast_to(size, (draws,)) for size in sizes], axis=1)
+    return arrays.xp.stack(energies[:layers], axis=1), energies[-1], c
+
+
+def _mean_square(values: Any, samples: int, arrays: Arrays) -> Any:
+    """Of every column of (D, C, r B, S), over channels, samples and sites: (D, r), in double precision."""
+    draws, channels, _, sites = values.shape
+    columns = values.reshape(draws, channels, -1, samples * sites)
+    flat = arrays.xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+    return arrays.squared_norms(flat) / flat.shape[2]
+
+
+def scale_estimates(values: Mapping[str, Array]) -> dict[str, Estimate | DrawStatistic]:
+    """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales."""
+    relative, outputs = values["relative_update_energy"], values["output_update_energy"]
+    of_scales = {"relative": relative.mean(axis=1, keepdims=True), "last": relative[:, -1:], "output": outputs}
+    estimates: dict[str, Estimate | DrawStatistic] = {
+        "relative_update_energy": summarise(relative),
+        "output_update_energy": summarise(outputs),
+        "relative_update_energy_quantile": quantiles(relative, np.array(SHARES)),
+        "output_update_energy_quantile": quantiles(outputs[:, 0], np.array(SHARES)),
+    }
+    for name, energy in of_scales.items():
+        estimates[f"{name}_learning_rate_scale"] = inverse_root(summarise(energy))
+        with np.errstate(divide="ignore"):
+            scales = energy[:, 0] ** -0.5
+        estimates[f"{name}_learning_rate_scale_quantile"] = quantiles(scales, np.array(SHARES))
+    return estimates
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepScales(Measure):
+    """How far the first step of an optimizer on data moves layers and outputs: the step that training makes.
+
+    Every draw takes initial weights by the net's own law and a mini-batch of the data.
+
+    Args:
+        inputs, targets: (samples, channels, *grid), and classes or values, as `meanfield.train` takes them.
+        loss: "cross_entropy" or "squared".
+        optimizer, epsilon: as for `meanfield.one_step`.
+        batch_size: samples of a mini-batch; all of them if None.
+        precision: of weights and passes, "float64" or "float32"; energies are summed in double precision.
+
+    Gives over ``layer`` update_energy and relative_update_energy, without a layer mean_update_energy and
+    output_update_energy, and learning_rate_scale, relative_, last_ and output_learning_rate_scale, each with
+    NAME_stderr, and quantiles over draws of all but the mean.
+
+    Source: Zhang et al. 2026, eqs. 7 - 9, under the loss and the optimizer of training.
+    """
+
+    weights: ClassVar[str] = "dense"  # type: ignore[misc]
+    remedy: ClassVar[str] = "width, channels, grid, batch_size or workers"
+
+    inputs: Any
+    targets: Any
+    loss: str = "cross_entropy"
+    optimizer: str | Optimizer = "sgd"
+    epsilon: float = 0.0
+    batch_size: int | None = None
+    precision: str = "float64"
+
+    @property
+    def step(self) -> FirstStep:
+        """The step of all weights."""
+        return FirstStep(self.optimizer, self.epsilon)
+
+    def settled(self, net: Net) -> Self:
+        require_choice("loss", self.loss, LOSSES)
+        require_choice("precision", self.precision, PRECISIONS)
+        settled = replace(self, epsilon=not_negative("epsilon", self.epsilon))
+        require_step(net, settled.step)
+        require_classes(self.loss, net.output_shape[1])
+        inputs, _ = checked_data(net, self.inputs, self.targets, LOSSES[self.loss])
+        require_in_range(inputs, self.precision)
+        size = len(inputs) if self.batch_size is None else self.batch_size
+        require_count("batch_size", size, maximum=len(inputs), why="samples of a batch, of those there are")
+        if net.couples_samples and size * net.sites < FEWEST_NORMALISED:
+            raise ValueError(
+                f"batch normalisation over {size * net.sites} value(s) of a channel leaves signs at most, which no "
+                f"step moves; give a batch_size of {FEWEST_NORMALISED} or more"
+            )
+        return replace(settled, inputs=np.asarray(inputs, float), targets=np.asarray(self.targets), batch_size=size)
+
+    def cost(self, net: Net) -> Cost:
+        assert self.batch_size is not None  # as of every settled measure
+        held = 2 * weight_bytes(net, self.precision) + passes_bytes(net, self.batch_size, 1, self.precision)
+        together = int(max(1, min(MOST_DRAWS_PER_BATCH, BYTES_TOGETHER // held)))
+        return Cost(step_operations(net, self.batch_size), held, together)
+
+    def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """update_energy and relative_update_energy (D, L), and output_update_energy (D, 1), of every draw."""
+        arrays, loss = on_numpy(self.precision), LOSSES[self.loss]
+        batch = self._batches(net, given_data(net, self.inputs, self.targets, loss, arrays), seed, draws, arrays)
+        weights = given_weights(whole := whole_net(net), drawn_weights(net, seed, draws, arrays))
+        with overflow_silent():
+            inputs = np.ascontiguousarray(np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:])))
+            state = forward(whole, weights, inputs, arrays)
+            slope = loss.slope(state.output, batch.targets, arrays)
+            energies, outputs, c = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
+        numbers = {"update_energy": energies[:, :, 0], "output_update_energy": outputs}
+        require_energies(numbers, may_vanish=True)
+        return numbers | {"relative_update_energy": relative(energies[:, :, 0], c)}
+
+    def _batches(self, net: Net, data: Data, seed: int, draws: range, arrays: Arrays) -> Data:
+        """The samples of every draw, in the order of the data."""
+        if self.batch_size == data.samples:
+            return data
+        chosen = [
+            np.sort(stream(seed, "batches", draw).choice(data.samples, self.batch_size, replace=False))
+            for draw in draws
+        ]
+        return data.taken(np.stack(chosen), arrays)
+
+    def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
+        energy = values["update_energy"]
+        mean = summarise(energy.mean(axis=1, keepdims=True))
+        with np.errstate(divide="ignore"):
+            scales = energy.mean(axis=1) ** -0.5
+        estimates: dict[str, Estimate | DrawStatistic] = {
+            "update_energy": summarise(energy),
+            "update_energy_quantile": quantiles(energy, np.array(SHARES)),
+            "mean_update_energy": mean,
+            "learning_rate_scale": inverse_root(mean),
+            "learning_rate_scale_quantile": quantiles(scales, np.array(SHARES)),
+        }
+        how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision")}
+        own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
+        both = estimates | scale_estimates(values)
+        return measured_dataset(net, both, own | inputs_described(self.inputs) | dict(attrs))
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def relative(energies: Array, c: Array) -> Array:
+    """S_l / c_l, 0 where nothing moves."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(energies > 0, energies / c, 0.0)
