@@ -21,7 +21,8 @@ DenseNet: stem=0; activation='relu'; grid=(); kernel=(3,); padding='circular'; o
     readout='pooled'; inputs=1; input_width=None
 Deviation: allowance=0.0
 Energies: inputs=None; weights='auto'; batch=Batch(input_correlation=0.0, labels='independent', label_mean=0.0);
-    loss='squared'; by_site=False; controls=False; backend='numpy'; precision='float64'
+    loss='squared'; by_site=False; controls=False; backend='numpy'; precision='float64';
+    optimizer='sgd'; epsilon=0.0; scales=False
 MLP: activation='relu'; outputs=10; head='he'; inputs=1; input_width=None; weight_variance=None
 PairOverlaps: weights='auto'; fixed_layers=0
 ResidualConvNet: grid=(32,); kernel=(3,); padding='circular'; activation='relu'; outputs=10; head='he';
@@ -53,13 +54,16 @@ fit_power_law: stderr=None
 judge: largest_share=0.0; of_rival=None
 local_slopes: stderr=None
 memory: draws=1; measure=None
-one_step: backend='numpy'; precision='float64'
+one_step: output_error=None; targets=None; loss='squared'; optimizer='sgd'; epsilon=0.0; weight_decay=0.0;
+    outputs=False; backend='numpy'; precision='float64'
 patch_tokens: seed=0
 pre_activations: backend='numpy'; precision='float64'
 predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; correlations=False; by_site=False;
     accuracy=None; optimizer='sgd'
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
+step_scales: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0;
+    precision='float64'; workers=1; resume_in=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
 train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None; batch_size=None; optimizer='sgd';
     loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; precision='float64'
@@ -73,8 +77,8 @@ with_batch_normalisation: epsilon=1e-05
 AdamW: beta1=0.9; beta2=0.95
 Gradient: curvature=None
 Lion: beta1=0.9; beta2=0.99
-Muon: momentum=0.95; newton_schulz_steps=5
-MuonKimi: momentum=0.95; newton_schulz_steps=5
+Muon: momentum=0.95; newton_schulz_steps=5; shape_factor=False
+MuonKimi: momentum=0.95; newton_schulz_steps=5; shape_factor=False
 Place: learning_rate=1.0; epsilon=0.0
 SGD: momentum=0.9
 SOAP: beta1=0.95; beta2=0.95; beta3=0.95

@@ -113,8 +113,8 @@ def one_step(
         >>> [change.shape for change in mf.one_step(net, weights, inputs, error)]
         [(1, 4), (1, 4)]
         >>> signs = mf.one_step(net, weights, inputs, targets=[2], loss="cross_entropy", optimizer="adamw")
-        >>> bool(np.allclose(np.abs(signs[0]), np.abs(inputs).sum()))
-        True
+        >>> len(signs), signs[0].shape
+        (2, (1, 4))
     """
     require_net(net, units=True)
     require_flag("outputs", outputs)

@@ -95,7 +95,7 @@ class StepMoves(WeightMoves):
         errors, first, by_weight = [self._errors.pop(place) for place in places], 0, []
         for weight in self._map(places[0]).weights:
             last = first + own.rows(self._map(places[0]), weight, errors[0])
-            uses = [
+            uses: list[Use] = [
                 HeldUse(self._map(place), weight, error[:, first:last], self._state.passages[place[0]], place[1])
                 for place, error in zip(places, errors, strict=True)
             ]

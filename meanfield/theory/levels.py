@@ -305,7 +305,7 @@ class MeanFieldLevel(NetLevel):
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
         if "optimizer" in options.asked:
-            return {"inputs", "optimizer"}
+            return {"inputs", "optimizer", "loss"}
         if net.is_pooled and label_term_refusal(net, options.inputs):
             return {"inputs"}
         batches = {"batch", "loss"} if net.follows_one_rule and not net.has_skips else set()
@@ -313,9 +313,15 @@ class MeanFieldLevel(NetLevel):
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if "optimizer" in options.asked:
+<<<<<<< HEAD
             of_step = residual_step_terms if net.has_skips else plain_step_terms
             terms = of_step(net, options.step, options.inputs)
             return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | terms.described)
+=======
+            terms = plain_step_terms(net, options.step, options.inputs, options.loss)
+            attrs = {"optimizer": options.step.name, "loss": options.loss}
+            return self.dataset(net, options, terms.values, attrs | terms.described)
+>>>>>>> wt-t1
         if options.asked & {"batch", "loss"}:
             batch = PLAIN_BATCH if options.batch is None else options.batch
             values = _under_batch(net, options.inputs, batch, options.loss)

@@ -129,7 +129,7 @@ MEASURES = {
     TangentPropagation: (CONV, TangentPropagation(starts=(1,), weights="dense")),
     ResidualEnergies: (LOOP, ResidualEnergies(weights="dense", correlations=True)),
     StreamUpdates: (LOOP, StreamUpdates(weights="dense")),
-    StepScales: (MLP, StepScales(inputs=BATCH, targets=BATCH[:, :1], loss="squared", optimizer="adamw")),
+    StepScales: (MLP, StepScales(inputs=BATCH, targets=BATCH[:, :2], loss="squared", optimizer="adamw", batch_size=2)),
     Sharpness: (MLP, Sharpness(inputs=BATCH, loss="squared")),
     TrainedResidualEnergies: (TOKENS, TrainedResidualEnergies(optimizer=AdamW(), rate=0.01, steps=1)),
 }

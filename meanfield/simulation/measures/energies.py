@@ -201,10 +201,10 @@ class Energies(Measure):
 
     def _require_plain_road(self) -> None:
         """Raise ValueError for options that only the layers of gradient descent have."""
-        plain = {"weights": ("auto", "dense"), "backend": ("numpy",), "precision": ("float64",)}
-        plain |= dict.fromkeys(("by_site", "controls"), (False,))
+        plain: dict[str, tuple[Any, ...]] = {"weights": ("auto", "dense"), "backend": ("numpy",)}
+        plain |= {"precision": ("float64",), "by_site": (False,), "controls": (False,)}
         beyond = [
-            f"{name} {getattr(self, name)!r}" for name, allowed in plain.items() if self.options[name] not in allowed
+            f"{name} {self.options[name]!r}" for name, allowed in plain.items() if self.options[name] not in allowed
         ]
         if beyond:
             what = "scales" if self.step.is_descent else f"optimizer {self.step.name!r}"

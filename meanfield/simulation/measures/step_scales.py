@@ -75,18 +75,18 @@ def scale_estimates(values: Mapping[str, Array]) -> dict[str, Estimate | DrawSta
     """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales."""
     relative, outputs = values["relative_update_energy"], values["output_update_energy"]
     of_scales = {"relative": relative.mean(axis=1, keepdims=True), "last": relative[:, -1:], "output": outputs}
-    found: dict[str, Estimate | DrawStatistic] = {
+    estimates: dict[str, Estimate | DrawStatistic] = {
         "relative_update_energy": summarise(relative),
         "output_update_energy": summarise(outputs),
         "relative_update_energy_quantile": quantiles(relative, np.array(SHARES)),
         "output_update_energy_quantile": quantiles(outputs[:, 0], np.array(SHARES)),
     }
     for name, energy in of_scales.items():
-        found[f"{name}_learning_rate_scale"] = inverse_root(summarise(energy))
+        estimates[f"{name}_learning_rate_scale"] = inverse_root(summarise(energy))
         with np.errstate(divide="ignore"):
             scales = energy[:, 0] ** -0.5
-        found[f"{name}_learning_rate_scale_quantile"] = quantiles(scales, np.array(SHARES))
-    return found
+        estimates[f"{name}_learning_rate_scale_quantile"] = quantiles(scales, np.array(SHARES))
+    return estimates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +177,7 @@ class StepScales(Measure):
         mean = summarise(energy.mean(axis=1, keepdims=True))
         with np.errstate(divide="ignore"):
             scales = energy.mean(axis=1) ** -0.5
-        estimates = {
+        estimates: dict[str, Estimate | DrawStatistic] = {
             "update_energy": summarise(energy),
             "update_energy_quantile": quantiles(energy, np.array(SHARES)),
             "mean_update_energy": mean,
@@ -186,8 +186,8 @@ class StepScales(Measure):
         }
         how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision")}
         own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
-        found = estimates | scale_estimates(values)
-        return measured_dataset(net, found, own | inputs_described(self.inputs) | dict(attrs))
+        both = estimates | scale_estimates(values)
+        return measured_dataset(net, both, own | inputs_described(self.inputs) | dict(attrs))
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}

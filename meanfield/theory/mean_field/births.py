@@ -14,40 +14,44 @@ Signs are not. The change of channel i is a function of its own errors u_i alone
 Source: docs/theory.md section 24.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import erf
 
-from meanfield.common.gaussian_averages import EvenPoints, even_normals
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation
 
 # Eigenvalues and singular values below this share of the largest are those of directions without any errors.
 NEGLIGIBLE = 1e-12
-# Points of an average over one channel's values and errors, and over its features.
-ERROR_POINTS, FEATURE_POINTS = 1024, 1024
 # Half a Gaussian in one dimension: panels of so many nodes, up to so many standard deviations.
 PANELS, NODES, REACH = 24, 20, 12.0
 
 
 def polar_births(errors: Array, features: Array) -> Array:
     """M (N, N) from the Gram matrices U^T U and X^T X."""
-    root, inverse = _roots(errors)
-    feature_root, _ = _roots(features)
+    root, inverse = roots(errors)
+    feature_root, _ = roots(features)
     left, sizes, right = np.linalg.svd(root @ feature_root)
     kept = sizes > NEGLIGIBLE * sizes[0]
     return np.asarray(inverse @ left[:, kept] @ right[kept] @ feature_root)
 
 
-def _roots(gram: Array) -> tuple[Array, Array]:
+def roots(gram: Array) -> tuple[Array, Array]:
     """The symmetric root of a Gram matrix and its pseudo-inverse."""
     sizes, axes = np.linalg.eigh(gram)
     sizes = np.where(sizes > NEGLIGIBLE * sizes[-1], sizes, 0.0)
     roots = np.sqrt(sizes)
     inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     return (axes * roots) @ axes.T, (axes * inverse) @ axes.T
+
+
+def sign_births(errors: Array, features: Array) -> Array:
+    """g_a(u) of many channels: errors (channels, N) and features (points, N) -> (channels, N)."""
+    size = np.abs(errors).max() or 1.0  # single precision, which is enough for signs, holds no error of 1e-40
+    u, x = (np.asarray(values, dtype=np.float32) for values in (errors / size, features))
+    return np.asarray(np.sign(u @ x.T) @ x, dtype=float) / len(x)
 
 
 class Channel(NamedTuple):
@@ -81,9 +85,6 @@ class SignTerms(NamedTuple):
     slope: Array
 
 
-Patches = Callable[[Array], Array]
-
-
 @dataclass(frozen=True)
 class OnePointSigns:
     """Births of one sample and site: size sign(u), with ``size`` the sum of all |x|, by quadrature of ReLU and linear.
@@ -95,8 +96,6 @@ class OnePointSigns:
 
     def terms(self, channel: Channel) -> SignTerms:
         """Those of ReLU or linear channels: gates are 1 at z > 0, and linear ones at -z alike."""
-        from scipy.special import erf
-
         variance, deviation = channel.covariance.item(), np.sqrt(channel.errors.item())
         nodes, weights = half_gaussian()
         z, weights = np.sqrt(variance) * nodes, channel.sigma.gain * weights
@@ -119,54 +118,3 @@ def half_gaussian() -> tuple[Array, Array]:
     x = (edges[:-1, None] + half * (nodes + 1)).ravel()
     density = np.sqrt(2 / np.pi) * np.exp(-x * x / 2)
     return x, (half * weights).ravel() * density
-
-
-class SampledSigns:
-    """Births of several points, averaged over even points of one scrambling: another one for every layer.
-
-    Points come with both signs of v, so that what is odd in the errors vanishes as it does exactly.
-    """
-
-    def __init__(self, points: int, replicate: int) -> None:
-        self._channels: EvenPoints = even_normals(2 * points, 2 * replicate)
-        self._features: EvenPoints = even_normals(points, 2 * replicate + 1)
-
-    def features(self, sigma: Activation, covariance: Array) -> Array:
-        """Even points of the features of this covariance before the activation, (points, N)."""
-        normals = self._features.random(FEATURE_POINTS)
-        return sigma.function(normals @ _roots(covariance)[0])
-
-    def terms(self, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
-        """Averages over the channel; ``seen`` are points of the features that the matrix sees, (points, N)."""
-        count = len(channel.covariance)
-        normals = self._channels.random(ERROR_POINTS)
-        z = normals[:, :count] @ _roots(channel.covariance)[0]
-        root, inverse = _roots(channel.errors)
-        v = normals[:, count:] @ root
-        gate, x = channel.sigma.gate(z), channel.sigma.function(z)
-        driven = x * channel.along.T if channel.along.shape[1] == 1 else x @ channel.along.T
-        z_part = z @ np.linalg.lstsq(channel.covariance, channel.with_z.T, rcond=None)[0]
-        square = gate * gate
-        sums = [np.zeros((count, 1)), np.zeros((count, 1)), np.zeros((count, count)), np.zeros((count, count))]
-        signs = (1.0, -1.0) if channel.along.any() or channel.with_z.any() else (1.0,)
-        for sign in signs:
-            u = gate * (sign * v + driven)
-            born = fan_in * sign_births(u, seen)
-            added = (2 * (z_part + u @ channel.kernel.T) + born) * born
-            gated = gate * born
-            parts = (
-                added.mean(axis=0)[:, None],
-                (square * added).mean(axis=0)[:, None],
-                gated.T @ x / len(z),
-                gated.T @ (sign * v) / len(z) @ (inverse @ inverse),
-            )
-            for total, part in zip(sums, parts, strict=True):
-                total += part / len(signs)
-        if len(signs) == 1:
-            sums[2][:] = 0.0
-        return SignTerms(*sums)
-
-
-def sign_births(errors: Array, features: Array) -> Array:
-    """g_a(u) of many channels: errors (channels, N) and features (points, N) -> (channels, N)."""
-    return np.asarray(np.sign(errors @ features.T) @ features / len(features))

@@ -1,34 +1,33 @@
 """One step of any optimizer from rest in plain nets, at leading order in 1/channels.
 
-The recursion is that of sections 9 and 18 of docs/theory.md. A channel's change is a part along its values, a part
-along its errors U, which is what weights hand up that errors came down through, and a rest:
+The recursion is that of docs/theory.md sections 9 and 18. A channel's change is a part along its values, a part along
+its errors U, which is what weights hand up that errors came down through, a rest, and the births of its own layer:
 
-    T_l(p) = y(p) + sum_r K_l(p, r) U_l(r) + (D_l X_l)(p),    T_{l+1} = W (s' T_l)
+    T_l(p) = y_l(p) + sum_r K_l(p, r) U_l(r) + (D_l X_l)(p),    T_{l+1} = W (s' T_l)
 
-Only the births D X depend on the optimizer (`meanfield.theory.mean_field.births`). Those that are linear in U join K;
-signs add averages of their own to every step. As neither is linear in the errors at the outputs, these are drawn
-where several samples or sites have errors of their own: with M outputs, what errors of two places have in common
-differs from draw to draw. Of one place only their size would, which neither signs nor polar factors see.
+Only the births depend on the optimizer (`meanfield.theory.mean_field.births`). Those that are linear in U join K; signs
+add averages of their own. Neither is linear in the errors at the outputs. Of one place, a sample and site, only the
+size of the errors differs from draw to draw, which neither signs nor polar factors see. Of several, what the errors of
+two places share differs, too, so that errors are drawn, and outputs with them; given both, the readout's weights are
+Gaussian but for their part along the features, which is what outputs drive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
-from math import lgamma, pi
+from math import exp, lgamma, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 
-from meanfield.common.machine import progress
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array, takes
 from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.nets.layered import Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.births import Channel, OnePointSigns, SampledSigns, polar_births, sign_births
+from meanfield.theory.mean_field.births import Channel, OnePointSigns, SignTerms, polar_births, sign_births
 from meanfield.theory.mean_field.label_term import (
     LayerAverages,
     LayerKernel,
@@ -39,17 +38,21 @@ from meanfield.theory.mean_field.label_term import (
 )
 from meanfield.theory.mean_field.layers import given_product, input_variance
 from meanfield.theory.mean_field.optimizer_terms import StepTerms
-from meanfield.theory.mean_field.output_term import drive_of, mean_square_probability, output_term_refusal
+from meanfield.theory.mean_field.output_term import Drive, drive_of, mean_square_probability
+from meanfield.theory.mean_field.sampled_channels import SampledChannels
 from meanfield.theory.two_points import EveryPair
 
-# Samples times sites that errors are drawn for, and how often, where births are signs, and where they are linear.
-MOST_PLACES, SIGN_DRAWS, POLAR_DRAWS = 16, 32, 256
-ALONE, OUTPUTS, WHOLE = KINDS = ("label", "output", "whole")
+# Samples times sites that errors are drawn for, and how often.
+MOST_PLACES, DRAWS = 16, 64
+LABELS, OUTPUTS, WHOLE = KINDS = ("labels", "outputs", "whole")
 
 
 @takes(Sequential)
 def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> StepTerms:
     """The terms of one step of this optimizer from rest, at learning rate 1.
+
+    Of several samples or sites the attributes say how many draws of the errors are averaged over, and the largest
+    relative error of an energy that follows from their scatter.
 
     Raises:
         ValueError: a net, an input or an optimizer without this theory, saying why.
@@ -59,28 +62,21 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     if why := plain_step_refusal(net, step, inputs):
         raise ValueError(why)
     forward = Forward(net, inputs)
-    walk = Walk(forward, step)
-    found, attrs = {}, {}
+    means, error, draws = {}, 0.0, 1
     for kind in KINDS:
-        draws = list(
-            walk.energies(error, replicate) for replicate, error in enumerate(_errors(forward, step, kind, loss))
+        rows = np.array(
+            [Walk(forward, step, each, draw).energies() for draw, each in enumerate(_errors(forward, step, kind, loss))]
         )
-        rows = np.array([[*energies, outputs] for energies, outputs in draws])
-        found[kind] = rows.mean(axis=0)
-        if len(rows) > 1:
-            spread = rows.std(axis=0, ddof=1) / np.sqrt(len(rows)) / found[kind]
-            attrs = {"error_draws": len(rows), "relative_error": float(np.nanmax(spread[:-1]))}
-    value = np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers])
-    outputs = found[WHOLE][-1]
-    left_out = {} if np.isfinite(outputs) else {"output_update_energy": walk.no_outputs}
+        means[kind], draws = rows.mean(axis=0), len(rows)
+        if draws > 1:
+            error = max(error, float(np.max(rows.std(axis=0, ddof=1) / np.sqrt(draws) / means[kind])))
     return StepTerms(
-        update=found[WHOLE][:-1],
-        value=value,
-        label=found[ALONE][:-1],
-        output=found[OUTPUTS][:-1],
-        outputs=float(outputs) if np.isfinite(outputs) else None,
-        left_out=left_out,
-        attrs=attrs,
+        update=means[WHOLE][:-1],
+        value=np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers]),
+        label=means[LABELS][:-1],
+        output=means[OUTPUTS][:-1],
+        outputs=float(means[WHOLE][-1]),
+        attrs={"error_draws": draws, "relative_error": error} if draws > 1 else {},
     )
 
 
@@ -88,26 +84,39 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
     """Why `plain_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
     draw = "draw it with `simulate`"
     if net.has_skips or not net.follows_one_rule:
-        return f"one step of {step.name} is predicted for plain nets of one rule; this is none: {draw}"
+        return (
+            f"one step of {step.name!r} is predicted for plain nets whose layers follow one rule; this is none: {draw}"
+        )
+    if net.sigma.triple is None:
+        return (
+            f"one step of {step.name!r} is predicted for 'relu' and 'linear', whose gates are 0 or 1; this is a "
+            f"{type(net).__name__} of activation {net.activation!r}: {draw}"
+        )
     for name in net.weights:
         if step.form_of(net.role_of(name)) is None:
             return (
-                f"the step of {step.name} at {name} is no function of the gradient's signs or polar factor alone, of "
-                f"which steps are predicted: take it without Newton-Schulz iterations and epsilon, or {draw}"
+                f"the first step of {step.name!r} depends on more than the signs or the polar factor of the gradient "
+                f"at {name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {draw}"
             )
-    if why := output_term_refusal(net, inputs):
-        return f"a step needs what outputs drive: {why}"
-    if net.inputs * net.sites > MOST_PLACES:
+    places = net.inputs * net.sites
+    least = min(net.channels_by_layer[1:])
+    if places > min(MOST_PLACES, least):
         return (
-            f"the step of {step.name} joins all samples and sites, and averages over them are taken up to "
-            f"{MOST_PLACES}; here are {net.inputs * net.sites}: take fewer, or {draw}"
+            f"the step of {step.name!r} joins the errors of all samples and sites, whose averages are taken for up to "
+            f"{MOST_PLACES} of them and no more than channels; these are {places} under {least} channels: take fewer "
+            f"inputs or a smaller grid, or {draw}"
         )
     return ""
 
 
 class OutputError(NamedTuple):
-    """Errors e = z_out - y, or C (p - y), over pairs of output places: their ``covariance`` of one coordinate, and by
-    how much they rise with the outputs. Of one draw, its ``values`` (M, places) and those of the ``outputs``, too."""
+    """Errors e = z_out - y, or C (p - y), per output coordinate.
+
+    Attributes:
+        covariance: E e e' over pairs of points; of one draw, the mean over its coordinates.
+        slope: by how much errors rise with the outputs.
+        values, outputs: e and z_out of one draw, (coordinates, places); None where they follow a law of mean 0.
+    """
 
     covariance: Array
     slope: float
@@ -120,224 +129,244 @@ class Forward:
 
     def __init__(self, net: Sequential, inputs: Array | None) -> None:
         self.net, self.inputs, self.points = net, inputs, EveryPair(net)
-        count = self.points.count
-        self.input_covariance = input_variance(net) * np.eye(count)
+        self.input_covariance = input_variance(net) * np.eye(self.points.count)
         product = net.sigma.product(*self.points.variances(self.input_covariance), self.input_covariance)
-        if inputs is not None:
-            _, product = given_product(net, inputs)
+        self.products = [product if inputs is None else given_product(net, inputs)[1]]
         self.layers: list[LayerAverages] = []
-        self.products = [product]
         for layer in net.layers:
             covariance = layer.variance_factor / net.sigma.gain * self.points.diagonal(self.products[-1])
             self.layers.append(LayerAverages.at(net, self.points, covariance))
             self.products.append(self.layers[-1].product)
 
+    def covariance_below(self, place: int) -> Array:
+        """c of the values that matrix ``place`` reads, from 0."""
+        return self.layers[place - 1].covariance if place else self.input_covariance
+
     def features(self, place: int) -> Array:
-        """X^T X of what matrix ``place`` sees, from 0."""
+        """X^T X of the features that matrix ``place`` sees."""
         return self.net.channels_by_layer[place] * self.net.taps * self.points.diagonal(self.products[place])
 
+    def given(self, place: int) -> Array | None:
+        """The features themselves, (channels, N), where they are given."""
+        if place or self.inputs is None:
+            return None
+        values = self.net.sigma.function(self.inputs)
+        return values.swapaxes(0, 1).reshape(values.shape[1], -1)
+
     def patched(self, features: Array) -> Array:
-        """Features (points, N) as a stencil sees them: (k points, N)."""
+        """Features (points, N) as every tap of a stencil sees them: (k points, N)."""
         net = self.net
-        if net.taps == 1:
+        if not net.grid:
             return features
         by_site = features.reshape(len(features), net.inputs, net.sites)
-        rows = [
-            np.where(row == OUTSIDE, 0.0, by_site[..., row]) for row in neighbours(net.grid, net.kernel, net.padding)
-        ]
-        return np.concatenate(rows).reshape(-1, features.shape[1])
+        table = neighbours(net.grid, net.kernel, net.padding)
+        seen = [np.where(row == OUTSIDE, 0.0, by_site[..., row]) for row in table]
+        return np.concatenate(seen).reshape(-1, features.shape[1])
+
+    def absolute(self, place: int) -> float:
+        """The sum of all |x| that matrix ``place`` sees of one point."""
+        net, given = self.net, self.given(place)
+        inside = int((neighbours(net.grid, net.kernel, net.padding) != OUTSIDE).sum()) if net.grid else 1
+        if given is not None:
+            return float(inside * np.abs(given).sum())
+        each = net.sigma.gain * sqrt(2 / pi * self.covariance_below(place).item())
+        return net.channels_by_layer[place] * inside * each
 
     @cached_property
     def outputs(self) -> Array:
-        """E z z' of an output coordinate over pairs of points."""
-        return output_covariance(self.net, self.points, self.layers[-1])
+        """E z z' of an output coordinate over pairs of output places."""
+        return self.by_output(output_covariance(self.net, self.points, self.layers[-1]))
+
+    def by_output(self, pairs: Array) -> Array:
+        """Over pairs of output places, from pairs of points that are the same at all sites of a sample."""
+        step = 1 if self.net.output_grid else self.net.sites
+        return pairs[::step, ::step]
+
+    def to_points(self, pairs: Array) -> Array:
+        """Over pairs of points, from pairs of output places."""
+        sites = 1 if self.net.output_grid else self.net.sites
+        return np.asarray(np.kron(pairs, np.ones((sites, sites))))
+
+    def through_readout(self, pairs: Array) -> Array:
+        """The sum over what an output sees of one channel, over pairs of output places."""
+        net, points = self.net, self.points
+        if net.readout == "convolution":
+            return net.taps * points.diagonal(pairs)
+        by_sites = pairs.reshape(net.inputs, net.sites, net.inputs, net.sites)
+        return np.asarray(by_sites.mean(axis=(1, 3)) if net.is_pooled else np.einsum("bpcp->bc", by_sites))
+
+    def seen_by_readout(self, features: Array) -> Array:
+        """Features (points, N) as rows that an output's weights see, (rows, output places)."""
+        net = self.net
+        if net.readout == "convolution":
+            return self.patched(features)
+        by_site = features.reshape(len(features), net.inputs, net.sites)
+        return by_site.mean(axis=2) if net.is_pooled else by_site.swapaxes(1, 2).reshape(-1, net.inputs)
 
 
 def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
     """The errors of this kind: one law for all, or draws."""
-    net, places = forward.net, forward.points.count
-    forms = {step.form_of(net.role_of(name)) for name in net.weights}
-    if places == 1 or forms == {GRADIENT}:
-        yield _error_law(forward, kind, loss)
+    net = forward.net
+    if forward.points.count == 1 or {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}:
+        yield _law(forward, kind, loss)
         return
-    samples = places if net.readout == "convolution" else net.inputs
-    spacing = 1 if net.readout == "convolution" else net.sites
-    covariance = forward.outputs[::spacing, ::spacing]
-    sizes, axes = np.linalg.eigh(covariance)
-    root = (axes * np.sqrt(np.maximum(sizes, 0.0))) @ axes.T
-    slope = _error_law(forward, kind, loss).slope
-    for draw in range(SIGN_DRAWS if SIGN in forms else POLAR_DRAWS):
+    sizes, axes = np.linalg.eigh(forward.outputs)
+    root, slope = (axes * np.sqrt(np.maximum(sizes, 0.0))) @ axes.T, float(kind != LABELS)
+    for draw in range(DRAWS):
         generator = stream(0, "errors at the outputs", draw)
-        outputs = generator.standard_normal((net.outputs, samples)) @ root
+        outputs = generator.standard_normal((net.outputs, len(root))) @ root
         if loss == "cross_entropy":
-            label = -net.outputs * np.eye(net.outputs)[:, generator.integers(net.outputs, size=samples)]
+            label = -net.outputs * np.eye(net.outputs)[:, generator.integers(net.outputs, size=len(root))]
             own = net.outputs * softmax(outputs, axis=0)
-            values = {ALONE: label + 1, OUTPUTS: own - 1, WHOLE: own + label}[kind]
+            values = {LABELS: label + 1, OUTPUTS: own - 1, WHOLE: own + label}[kind]
         else:
-            label = -generator.standard_normal((net.outputs, samples))
-            values = {ALONE: label, OUTPUTS: outputs, WHOLE: outputs + label}[kind]
-        shared = np.ones((spacing, spacing))
-        yield OutputError(np.kron(values.T @ values / net.outputs, shared), slope, values, outputs)
+            label = -generator.standard_normal(outputs.shape)
+            values = {LABELS: label, OUTPUTS: outputs, WHOLE: outputs + label}[kind]
+        yield OutputError(forward.to_points(values.T @ values / net.outputs), slope, values, outputs)
 
 
-def _error_law(forward: Forward, kind: str, loss: str) -> OutputError:
+def _law(forward: Forward, kind: str, loss: str) -> OutputError:
     """Covariance and slope over all draws."""
-    net, points = forward.net, forward.points
-    own = np.eye(net.inputs)[:, :, None]
-    label, output, slope = points.labels(own, not net.output_grid), forward.outputs, 1.0
+    net = forward.net
+    label, output, slope = np.eye(len(forward.outputs)), forward.outputs, 1.0
     if loss == "cross_entropy":
-        square = mean_square_probability(net.outputs, float(output.flat[0]))
+        square = mean_square_probability(net.outputs, output.item())
         label, slope = (net.outputs - 1) * label, 1 - net.outputs * square
         output = np.full_like(output, net.outputs**2 * square - 1)
-    return {
-        ALONE: OutputError(label, 0.0),
-        OUTPUTS: OutputError(output, slope),
-        WHOLE: OutputError(label + output, slope),
-    }[kind]
+    if kind == LABELS:
+        return OutputError(forward.to_points(label), 0.0)
+    return OutputError(forward.to_points(output + (label if kind == WHOLE else 0.0)), slope)
 
 
 class Upward(NamedTuple):
-    """What has come to a layer's change: Y = E y^2 by point, R = E y z and K over pairs."""
+    """What has come to a layer's change over pairs of points: E y y', of which off the diagonal only a pooled readout
+    asks, R = E y z and K."""
 
     rest: Array
     with_z: Array
     kernel: Array
 
 
-@dataclass(frozen=True)
 class Walk:
-    """The step of one optimizer in one net, for any errors at the outputs."""
+    """One step of an optimizer under one law, or one draw, of errors at the outputs."""
 
-    forward: Forward
-    step: FirstStep
-
-    @property
-    def no_outputs(self) -> str:
-        return (
-            "behind a readout of all sites the change of an output joins the changes of its sites, whose covariances "
-            "are not followed"
-        )
-
-    def energies(self, error: OutputError, replicate: int) -> tuple[Array, float]:
-        """S_1 .. S_L, and the mean square change of the outputs (NaN where not known)."""
-        forward, net, points = self.forward, self.forward.net, self.forward.points
-        drive = drive_of(net, points)
-        errors = [errors_below(net, points, error.covariance)]
-        along = [error.slope * drive.top()]
-        seen: list[Array] = []
-        for place in range(net.depth - 1, -1, -1):
+    def __init__(self, forward: Forward, step: FirstStep, error: OutputError, draw: int) -> None:
+        net, points = forward.net, forward.points
+        self.forward, self.step, self.error = forward, step, error
+        self.channels = SampledChannels(net.sigma, points.count, points.pulled_back, draw)
+        self.is_drawn = error.values is not None
+        self.drive: Drive | SampledChannels = self.channels if self.is_drawn else drive_of(net, points)
+        depth = net.depth
+        self.errors, self.along, self.seen = ([np.empty(0)] * depth for _ in range(3))
+        self.errors[-1] = errors_below(net, points, error.covariance)
+        self.along[-1] = self._along_outputs()
+        for place in range(depth - 1, -1, -1):
             layer = forward.layers[place]
-            seen.append(layer.gate * errors[-1] + drive.square(layer, along[-1]))
+            self.seen[place] = layer.gate * self.errors[place] + self.drive.square(layer, self.along[place])
             if place:
                 factor = factor_below(net, place)
-                errors.append(factor * points.pulled_back(seen[-1]))
-                along.append(factor * drive.below(layer, along[-1]))
-        zero = np.zeros_like(errors[0])
-        up = Upward(points.constant(0.0), zero, zero)
-        sampled = SampledSigns(points.count, replicate)
-        energies = []
-        for place, layer in enumerate(forward.layers):
-            name = f"W{place + 1}"
-            covariance, own_along, gram = errors[-1 - place], along[-1 - place], seen[-1 - place]
-            channels = net.channels_by_layer[place + 1]
-            form = self.step.form_of(net.role_of(name))
-            kernel = up.kernel + self._linear_births(name, place, channels * gram)
-            fresh, gated = quadratic_sums(net.sigma, points, LayerKernel(layer, kernel), covariance)
-            change = drive.change(layer, own_along, kernel, up.with_z)
-            energy = up.rest + fresh + change.energy
-            gated = net.sigma.gain * up.rest + gated + change.gated_energy
-            with_features, slope = change.gated_with_features, layer.gate * kernel
-            if form == SIGN:
-                channel = Channel(net.sigma, layer.covariance, covariance, own_along, kernel, up.with_z)
-                added = self._signs(place, channel, sampled)
-                energy, gated = energy + added.energy, gated + added.gated_energy
-                with_features, slope = with_features + added.gated_with_features, slope + added.slope
+                self.errors[place - 1] = factor * points.pulled_back(self.seen[place])
+                self.along[place - 1] = factor * self.drive.below(layer, self.along[place])
+
+    def energies(self) -> Array:
+        """S_1 .. S_L and the mean square change of the outputs."""
+        forward, net, points = self.forward, self.forward.net, self.forward.points
+        zero = np.zeros((points.count, points.count))
+        up, energies = Upward(zero, zero, zero), []
+        for place in range(net.depth):
+            energy, gated = self._layer(place, up)
             energies.append(float(energy.mean()))
-            top = place == net.depth - 1
-            factor = (
-                net.head_variance * net.channels_by_layer[-1] * net.taps
-                if top
-                else net.layers[place + 1].variance_factor / net.sigma.gain
-            )
-            up = Upward(
-                factor * points.moved(gated), factor * points.diagonal(with_features), factor * points.diagonal(slope)
-            )
-        return np.array(energies), self._outputs(error, up, sampled)
+            if place < net.depth - 1:
+                factor = net.layers[place + 1].variance_factor / net.sigma.gain
+                up = Upward(*(factor * points.diagonal(pairs) for pairs in gated))
+        factor = net.head_variance * net.channels_by_layer[-1]
+        top = Upward(*(factor * forward.through_readout(pairs) for pairs in gated))
+        return np.array([*energies, self._outputs(top)])
 
-    def _linear_births(self, name: str, place: int, gram: Array) -> Array:
-        """What births that are linear in the errors add to K, from U^T U."""
+    def _layer(self, place: int, up: Upward) -> tuple[Array, Upward]:
+        """E T^2 by point, and what weights above average over w = s' T: E w w', E w s(z) and E dw/dv."""
+        forward, net, points = self.forward, self.forward.net, self.forward.points
+        layer, covariance, along = forward.layers[place], self.errors[place], self.along[place]
+        name = f"W{place + 1}"
+        gram = net.channels_by_layer[place + 1] * self.seen[place]
+        kernel = up.kernel + self._linear_births(name, gram, forward.features(place))
+        rest = np.diagonal(up.rest)[:, None]
+        fresh, gated = quadratic_sums(net.sigma, points, LayerKernel(layer, kernel), covariance)
+        change = self.drive.change(layer, along, kernel, up.with_z)
+        energy = rest + fresh + change.energy
+        gated = net.sigma.gain * rest + gated + change.gated_energy
+        with_features, slope = change.gated_with_features, layer.gate * kernel
+        channel = Channel(net.sigma, layer.covariance, covariance, along, kernel, up.with_z)
+        seen, fan_in = None, net.channels_by_layer[place] * net.taps
+        if self.step.form_of(net.role_of(name)) == SIGN:
+            seen = forward.patched(self._feature_points(place))
+            added = self._signs(place, channel, seen, fan_in)
+            energy, gated = energy + added.energy, gated + added.gated_energy
+            with_features, slope = with_features + added.gated_with_features, slope + added.slope
+        pairs = np.diag(gated.ravel())
+        if net.is_pooled and self.is_drawn:
+            pairs = self.channels.change_products(channel, up.rest, layer.gate, seen, fan_in)
+            np.fill_diagonal(pairs, gated)
+        return energy, Upward(pairs, with_features, slope)
+
+    def _linear_births(self, name: str, errors: Array, features: Array) -> Array:
+        """What births that are linear in the errors add to K, from U^T U and X^T X."""
         net = self.forward.net
-        form = self.step.form_of(net.role_of(name))
-        features = self.forward.features(place)
-        if form == GRADIENT:
-            return features
+        role = net.role_of(name)
+        form = self.step.form_of(role)
         if form == POLAR:
-            shape = net.weights[name].shape
-            factor = self.step.factor_of(net.role_of(name), shape[0], int(np.prod(shape[1:])))
-            return factor * polar_births(gram, features).T
-        return np.zeros_like(features)
+            outputs, *inputs = net.weights[name].shape
+            return self.step.factor_of(role, outputs, int(np.prod(inputs))) * polar_births(errors, features).T
+        return features if form == GRADIENT else np.zeros_like(features)
 
-    def _signs(self, place: int, channel: Channel, sampled: SampledSigns):
-        fan_in = self.forward.net.channels_by_layer[place] * self.forward.net.taps
-        features = self.forward.patched(self._feature_points(place, sampled))
-        if len(channel.covariance) == 1:
-            size = fan_in * np.abs(features).mean() if self._given(place) else self._absolute(place)
-            return OnePointSigns(float(size)).terms(channel)
-        return sampled.terms(channel, features, fan_in)
+    def _signs(self, place: int, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
+        if self.is_drawn:
+            return self.channels.signs(channel, seen, fan_in)
+        return OnePointSigns(self.forward.absolute(place)).terms(channel)
 
-    def _given(self, place: int) -> bool:
-        return place == 0 and self.forward.inputs is not None
+    def _feature_points(self, place: int) -> Array:
+        given = self.forward.given(place)
+        return self.channels.features(self.forward.covariance_below(place)) if given is None else given
 
-    def _absolute(self, place: int) -> float:
-        """The sum of all |x| that a matrix sees of one place."""
-        net, forward = self.forward.net, self.forward
-        covariance = forward.layers[place - 1].covariance if place else forward.input_covariance
-        each = net.sigma.gain * np.sqrt(2 / pi * covariance.item())
-        inside = (neighbours(net.grid, net.kernel, net.padding) != OUTSIDE).sum() if net.grid else 1
-        return float(net.channels_by_layer[place] * inside * each)
+    def _along_outputs(self) -> Array:
+        """mu of the last layer: by the mean of the weights given the outputs, X (X^T X)^-1 z_out^T for a readout."""
+        forward, net, error = self.forward, self.forward.net, self.error
+        if error.values is None or error.outputs is None:
+            return error.slope * drive_of(net, forward.points).top()
+        if not error.slope:
+            return np.zeros_like(error.covariance)
+        scaled = error.values / (net.outputs * len(forward.outputs))
+        mean = net.head_variance * np.linalg.lstsq(forward.outputs, error.outputs.T @ scaled, rcond=None)[0]
+        if net.readout == "convolution":
+            return net.taps * forward.points.pulled_back(mean).T
+        shared = np.full((net.sites, net.sites), net.sites**-2.0) if net.is_pooled else np.eye(net.sites)
+        return np.asarray(np.kron(mean.T, shared))
 
-    def _feature_points(self, place: int, sampled: SampledSigns) -> Array:
-        net, forward = self.forward.net, self.forward
-        if self._given(place):
-            assert forward.inputs is not None
-            values = net.sigma.function(forward.inputs)
-            return values.reshape(*values.shape[:2], -1).swapaxes(0, 1).reshape(values.shape[1], -1)
-        covariance = forward.layers[place - 1].covariance if place else forward.input_covariance
-        return sampled.features(net.sigma, covariance)
-
-    def _outputs(self, error: OutputError, up: Upward, sampled: SampledSigns) -> float:
-        """The mean square change of the outputs, their own matrix's step included."""
-        net, forward = self.forward.net, self.forward
-        if net.readout != "convolution":
-            return float("nan")
-        places = forward.points.count
-        per_row = error.covariance / (net.outputs * places) ** 2
-        form = self.step.form_of(net.role_of("readout"))
-        kernel = up.kernel + self._linear_births("readout", net.depth, net.outputs * per_row)
-        if error.values is None:
-            return self._outputs_in_law(error, up, kernel, per_row, form)
-        rows = error.values / (net.outputs * places)
+    def _outputs(self, up: Upward) -> float:
+        """The mean square change of the outputs, the step of their own matrix included."""
+        forward, net, error = self.forward, self.forward.net, self.error
+        scale = net.outputs * len(forward.outputs)
+        own = forward.by_output(error.covariance) / scale**2
+        features = net.channels_by_layer[-1] * forward.through_readout(forward.products[-1])
+        kernel = up.kernel + self._linear_births("readout", net.outputs * own, features)
+        form, rest = self.step.form_of(net.role_of("readout")), np.diagonal(up.rest).mean()
+        along = np.linalg.lstsq(forward.outputs, up.with_z.T, rcond=None)[0].T
+        if error.values is None or error.outputs is None:
+            with_outputs = error.slope * forward.outputs / scale
+            energy = np.trace(kernel @ own @ kernel.T + 2 * along @ with_outputs @ kernel.T) / len(own)
+            if form == SIGN:
+                size = forward.absolute(net.depth)
+                turned = kernel.item() + along.item() * with_outputs.item() / own.item()
+                energy += size**2 + 2 * size * turned * sqrt(own.item()) * _mean_share(net.outputs)
+            return float(rest + energy)
+        rows = error.values / scale
         change = rows @ kernel.T
         if form == SIGN:
-            fan_in = net.channels_by_layer[-1] * net.taps
-            change = change + fan_in * sign_births(rows, forward.patched(self._feature_points(net.depth, sampled)))
-        along_z = error.outputs @ np.linalg.lstsq(forward.outputs, up.with_z.T, rcond=None)[0]
-        return float(up.rest.mean() + (change**2 + 2 * along_z * change).mean())
+            seen = forward.seen_by_readout(self._feature_points(net.depth))
+            change = change + net.head_fan_in * sign_births(rows, seen)
+        return float(rest + np.mean(change**2 + 2 * (error.outputs @ along.T) * change))
 
-    def _outputs_in_law(self, error: OutputError, up: Upward, kernel: Array, per_row: Array, form: str | None) -> float:
-        net = self.forward.net
-        variance = self.forward.outputs
-        # E z e of one output coordinate
-        crossed = variance * error.slope / (net.outputs * self.forward.points.count)
-        along = np.linalg.lstsq(variance, up.with_z.T, rcond=None)[0].T
-        points = self.forward.points
-        energy = up.rest + points.contracted(kernel @ per_row, kernel) + 2 * points.contracted(along @ crossed, kernel)
-        if form == SIGN:
-            size, own = self._absolute(net.depth), per_row.item()
-            mean = (
-                np.sqrt(own * net.outputs)
-                * np.exp(lgamma(net.outputs / 2) - lgamma((net.outputs + 1) / 2))
-                / np.sqrt(pi)
-            )
-            energy = energy + size**2 + 2 * size * mean * (kernel.item() + along.item() * crossed.item() / own)
-        return float(energy.mean())
+
+def _mean_share(count: int) -> float:
+    """E |u_1| count^(1/2) of a direction u among so many coordinates."""
+    return sqrt(count / pi) * exp(lgamma(count / 2) - lgamma((count + 1) / 2))
