@@ -43,6 +43,7 @@ from meanfield.theory.mean_field.concatenated_errors import (
     concatenated_output_refusal,
     concatenated_terms,
 )
+from meanfield.theory.mean_field.first_steps import first_step_refusal, first_step_terms
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
@@ -51,8 +52,6 @@ from meanfield.theory.mean_field.output_term import (
     output_error,
     output_term_refusal,
 )
-from meanfield.theory.mean_field.plain_steps import plain_step_refusal, plain_step_terms
-from meanfield.theory.mean_field.residual_steps import residual_step_refusal, residual_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
@@ -298,8 +297,7 @@ class MeanFieldLevel(NetLevel):
     whose = "all nets"
 
     def serves(self, net: Sequential, options: Options) -> str | None:
-        refusal = residual_step_refusal if net.has_skips else plain_step_refusal
-        if "optimizer" in options.asked and (why := refusal(net, options.step, options.inputs)):
+        if "optimizer" in options.asked and (why := first_step_refusal(net, options.step, options.inputs)):
             return why
         return super().serves(net, options)
 
@@ -313,15 +311,9 @@ class MeanFieldLevel(NetLevel):
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if "optimizer" in options.asked:
-<<<<<<< HEAD
-            of_step = residual_step_terms if net.has_skips else plain_step_terms
-            terms = of_step(net, options.step, options.inputs)
-            return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | terms.described)
-=======
-            terms = plain_step_terms(net, options.step, options.inputs, options.loss)
+            terms = first_step_terms(net, options.step, options.inputs, options.loss)
             attrs = {"optimizer": options.step.name, "loss": options.loss}
             return self.dataset(net, options, terms.values, attrs | terms.described)
->>>>>>> wt-t1
         if options.asked & {"batch", "loss"}:
             batch = PLAIN_BATCH if options.batch is None else options.batch
             values = _under_batch(net, options.inputs, batch, options.loss)

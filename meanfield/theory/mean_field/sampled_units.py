@@ -26,20 +26,103 @@ Averages over P units err by about P^(-1/2), and by 1/P in the mean; the scatter
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from meanfield.common.gaussian_averages import even_normals
-from meanfield.common.validation import Array
-from meanfield.nets.layered import Sequential
+from meanfield.common.machine import on_one_thread, progress
+from meanfield.common.validation import Array, require_array, takes
+from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
 from meanfield.theory.mean_field.layers import input_variance
 
+# Units of a layer and replicates: of one sample; of several, whose errors at few outputs differ from draw to draw, and
+# with signs of sums over them, which take the square of the units.
+ONE_SAMPLE, SEVERAL, SIGNS_OF_SEVERAL = (2**12, 4), (2**10, 32), (2**9, 32)
+MOST_SAMPLES = 16
+# Normals of a unit that can be spread evenly.
+MOST_NORMALS = 21_201
 # Singular values of Gram matrices below this share of the largest are rounding.
 RANK = 1e-10
 # Products of a unit above and one below that are held at once.
 SIGNS_AT_ONCE = 2**22
+
+
+class Averages(NamedTuple):
+    """S_l of every unit and the mean square change of the outputs under the error of the labels, of the outputs, and of
+    both, (3, L + 1), and their standard errors; mean squares of the values, (L,); and how they were taken."""
+
+    energies: Array
+    errors: Array
+    values: Array
+    attrs: Mapping[str, float]
+
+
+@takes(Sequential)
+def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> Averages:
+    """One step of this optimizer from rest.
+
+    Raises:
+        ValueError: a net, an input or an optimizer that is not served, saying why.
+    """
+    if why := sampled_step_refusal(net, step, inputs):
+        raise ValueError(why)
+    given = None if inputs is None else require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
+    signs = SIGN in {step.form_of(net.role_of(name)) for name in net.weights}
+    count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
+    runs, values = [], []
+    with on_one_thread():
+        for replicate in progress(range(replicates), replicates, "replicate"):
+            sampled = SampledNet(net, given, count, replicate)
+            kinds = sampled.errors_of_all_kinds(loss)
+            runs.append([SampledStep(sampled, step, errors).energies() for errors in kinds])
+            values.append([float((sampled.values[end] ** 2).mean()) for end in net.unit_ends])
+    attrs = {"sampled_units": count, "replicates": replicates}
+    error = np.std(runs, axis=0, ddof=1) / sqrt(replicates)
+    return Averages(np.mean(runs, axis=0), error, np.mean(values, axis=0), attrs)
+
+
+@takes(Sequential)
+def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
+    """Why `sampled_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
+    given, take = f"this is a {type(net).__name__}", "draw it with `simulate`"
+    if net.sites > 1 or net.taps > 1 or net.is_pooled:
+        return (
+            f"one step of {step.name} is predicted in nets with skip connections, smooth activations or layers that "
+            f"differ for one site alone; {given} of {net.sites} sites and {net.taps} taps: {take}"
+        )
+    if any(net.normalised_at(place) is not None for place in range(len(net.layers) + 1)):
+        return f"one step of {step.name} is not predicted behind normalisations of layers that differ: {take}"
+    least = min(net.channels_by_layer)
+    if net.inputs > min(MOST_SAMPLES, least):
+        return (
+            f"one step of {step.name} joins the errors of all samples, whose averages are taken for up to "
+            f"{MOST_SAMPLES} of them and no more than units; {given} of {net.inputs} under {least} units: take fewer, "
+            f"or {take}"
+        )
+    if _normals_of(net) > MOST_NORMALS:
+        return (
+            f"one step of {step.name} follows a unit through all layers, up to {MOST_NORMALS:,} numbers; {given} of "
+            f"{len(net.layers):,} layers and {net.inputs} sample(s): lower the depth"
+        )
+    for name in net.weights:
+        if step.form_of(net.role_of(name)) is None:
+            return (
+                f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient at "
+                f"{name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {take}"
+            )
+    if inputs is not None and any(layer.skip == 0 for layer in net.layers):
+        return "a stream that starts from given values is not Gaussian; put a layer before it: stem=1"
+    return ""
+
+
+def _normals_of(net: Sequential) -> int:
+    """Those of one unit in every layer: its value and its error, of inputs, of outputs and of labels too."""
+    return (2 * len(net.layers) + 4) * net.inputs
 
 
 class Errors(NamedTuple):
@@ -62,10 +145,10 @@ class SampledNet:
 
     def __init__(self, net: Sequential, inputs: Array | None, count: int, replicate: int) -> None:
         self.net, samples, layers = net, net.inputs, net.layers
-        normals = even_normals((2 * len(layers) + 4) * samples, replicate).random(count)
+        normals = even_normals(_normals_of(net), replicate).random(count)
         self._normals = iter(np.moveaxis(normals.reshape(count, -1, samples), 1, 0))
         start = next(self._normals) * np.sqrt(input_variance(net))
-        values = [start if inputs is None else inputs.reshape(samples, -1).T]
+        values = self.values = [start if inputs is None else inputs.reshape(samples, -1).T]
         self.features, self.gates, self.raised = list[Array](), list[Array](), list[Array]()
         for number in range(len(layers) + 1):
             sigma = net.sigma_at(number)
@@ -94,12 +177,22 @@ class SampledNet:
         """X^T X over samples of the features of a value."""
         return self.widths[number] * mean_product(self.features[number], self.features[number])
 
-    def errors_down(self, of_outputs: float, of_labels: float) -> list[Errors]:
-        """Errors at the matrices of layers 1 .. N and at the readout, for these shares of outputs and of labels."""
-        net, outputs = self.net, self.raised[-1]
-        count = len(outputs) if net.inputs == 1 else net.outputs
-        above = (of_outputs * outputs - of_labels * self._labels)[:count] / (net.outputs * net.inputs)
-        errors = [self._sent_down(len(net.layers), above)]
+    def errors_of_all_kinds(self, loss: str) -> list[list[Errors]]:
+        """Errors at the matrices of layers 1 .. N and at the readout: of the labels, of the outputs, and of both.
+
+        Of one sample and the squared loss they are those of many outputs, times what M of them are; else those of M.
+        """
+        net = self.net
+        count = len(self._labels) if net.inputs == 1 and loss == "squared" else net.outputs
+        outputs, labels = self.raised[-1][:count], -self._labels[:count]
+        if loss == "cross_entropy":  # labels are drawn evenly: the largest of M normals
+            labels = -net.outputs * (labels == labels.max(axis=0)) + 1.0
+            outputs = net.outputs * softmax(outputs, axis=0) - 1.0
+        scale = net.outputs * net.inputs
+        return [self._errors_down(above / scale) for above in (labels, outputs, outputs + labels)]
+
+    def _errors_down(self, above: Array) -> list[Errors]:
+        net, errors = self.net, [self._sent_down(len(self.net.layers), above)]
         arriving: dict[int, Array] = {}  # by value, through the skip that starts there
         for number in reversed(range(len(net.layers))):
             layer, gated = net.layers[number], self.gates[number + 1] * errors[-1].below
@@ -110,29 +203,38 @@ class SampledNet:
         return errors[::-1]
 
     def _sent_down(self, number: int, above: Array) -> Errors:
-        width = self.widths[number + 1]
-        along = np.linalg.pinv(self.gram(number), RANK, hermitian=True) @ (
-            width * mean_product(self.raised[number][: len(above)], above)
-        )
-        noise = self._noise(number) @ root(self.variance(number) * width * mean_product(above, above))
+        if number == 0:  # inputs do not change
+            return Errors(above, np.zeros_like(self.features[0]))
+        width, raised = self.widths[number + 1], self.raised[number][: len(above)]
+        along = inverse(self.gram(number)) @ (width * mean_product(raised, above))
+        noise = self._backward[number] @ root(self.variance(number) * width * mean_product(above, above))
         return Errors(above, self.features[number] @ along + noise)
-
-    def _noise(self, number: int) -> Array:
-        """Normals of the units below a matrix, the same under all errors."""
-        return self._backward[number]
 
 
 def mean_product(first: Array, second: Array) -> Array:
     """Means over units of products between samples."""
-    return first.T @ second / len(first)
+    return np.asarray(first.T @ second / len(first))
+
+
+def inverse(matrix: Array) -> Array:
+    """That of a symmetric matrix; 0 on what is rounding."""
+    return np.asarray(np.linalg.pinv(_finite(matrix), RANK, hermitian=True))
 
 
 def root(matrix: Array, power: float = 0.5) -> Array:
     """The symmetric root of a covariance, or that power of it; 0 on what is rounding."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    values, vectors = np.linalg.eigh(_finite(matrix + matrix.T) / 2)
     kept = values > RANK * max(values[-1], 0.0)
     powers = np.where(kept, np.abs(np.where(kept, values, 1.0)) ** power, 0.0)
     return np.asarray((vectors * powers) @ vectors.T)
+
+
+def _finite(matrix: Array) -> Array:
+    if not np.all(np.isfinite(matrix)):
+        raise OverflowError(
+            "sums over the units of a layer leave the range of floats: lower the depth, or scale branches or weights"
+        )
+    return matrix
 
 
 class SampledStep:
@@ -160,12 +262,12 @@ class SampledStep:
         sampled, widths = self._sampled, self._sampled.widths
         features, gates, raised = (of[number] for of in (sampled.features, sampled.gates, sampled.raised))
         above, below = self._errors[number]
-        met, inverse = gates * change.given, np.linalg.pinv(sampled.gram(number), RANK, hermitian=True)
+        met = gates * change.given
         with_features = widths[number] * mean_product(features, met)
-        along = inverse @ with_features
+        along = inverse(sampled.gram(number)) @ with_features
         errors = widths[number + 1] * mean_product(above, above)
         with_errors = widths[number] * (mean_product(below, met) - mean_product(below, features) @ along)
-        returned = np.linalg.pinv(errors, RANK, hermitian=True) @ with_errors
+        returned = inverse(errors) @ with_errors
         energy = widths[number] * (mean_product(met, met) + mean_product(gates, gates) * change.fresh)
         fresh = sampled.variance(number) * (energy - with_features.T @ along)
         if number == len(sampled.net.layers):  # what errors do not span
@@ -194,8 +296,11 @@ def signed_features(above: Array, features: Array) -> Array:
     if above.shape[1] == 1:  # sign(u) |x|
         return np.sign(above) * np.abs(features).mean()
     rows = max(1, SIGNS_AT_ONCE // len(features))
-    parts = [np.sign(above[start : start + rows] @ features.T) @ features for start in range(0, len(above), rows)]
-    return np.concatenate(parts) / len(features)
+    narrow, parts = features.astype(np.float32), []  # signs of sums that rounding decides count for nothing
+    for start in range(0, len(above), rows):
+        sums = above[start : start + rows].astype(np.float32) @ narrow.T
+        parts.append(np.sign(sums, out=sums) @ narrow)
+    return np.concatenate(parts).astype(np.float64) / len(features)
 
 
 def _energy(change: Moved) -> float:

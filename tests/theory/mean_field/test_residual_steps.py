@@ -53,8 +53,8 @@ def test_plain_nets_have_the_closed_forms_of_one_site():
 def test_one_block_of_one_layer_is_known():
     """T_1 = a |x|_1 sign(U_1), which is 0 where the readout's gate is closed."""
     for scaling in ("init", "multiplier_sqrt", 1.5):
-        predicted = _predicted(_net(scaling, blocks=1), "adamw")
-        assert float(predicted["update_energy"][0]) == pytest.approx(64**2 / (2 * pi) / 2, rel=1e-12)
+        update = residual_step_terms(_net(scaling, blocks=1), FirstStep("adamw")).update
+        np.testing.assert_allclose(update, 64**2 / (2 * pi) / 2, rtol=1e-12)
 
 
 def test_averages_of_pairs_are_those_over_walks():
@@ -69,16 +69,14 @@ def test_averages_of_pairs_are_those_over_walks():
 
 
 def test_the_scatter_between_scramblings_is_the_error_that_is_stated(monkeypatch):
-    net = _net("multiplier_sqrt", blocks=8)
-    stated = mf.predict(net, level="mean_field", optimizer="adamw")
+    net, step = _net("multiplier_sqrt", blocks=8), FirstStep("adamw")
+    stated = residual_step_terms(net, step)
     monkeypatch.setattr(residual_steps, "SCRAMBLINGS", 24)
-    finer = mf.predict(net, level="mean_field", optimizer="adamw")
+    finer = residual_step_terms(net, step)
     assert stated.attrs["gate_paths"] == 2 * 4 * 2**13
     assert 1e-5 < finer.attrs["relative_error"] < stated.attrs["relative_error"] < 4e-3
-    ratio = stated["update_energy"] / finer["update_energy"] - 1
-    assert np.abs(ratio).max() < 6 * stated.attrs["relative_error"]
-    without_gates = mf.predict(net.replace(activation="linear"), level="mean_field", optimizer="adamw")
-    assert "relative_error" not in without_gates.attrs
+    assert np.abs(stated.update / finer.update - 1).max() < 6 * stated.attrs["relative_error"]
+    assert not residual_step_terms(net.replace(activation="linear"), step).attrs
 
 
 def _allowance(blocks, width):
@@ -190,7 +188,9 @@ def test_laws_over_depth_by_scaling():
 def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
     law = residual_exponent(scaling, block_depth, stem, optimizer="muon")
     scales = [
-        float(_predicted(_net(scaling, block_depth, depth, stem=stem), "muon")["learning_rate_scale"])
+        residual_step_terms(_net(scaling, block_depth, depth, stem=stem), FirstStep("muon")).values[
+            "learning_rate_scale"
+        ]
         for depth in (8, 16, 32, 64, 128, 256)
     ]
     off = np.abs(np.diff(np.log2(scales)) - law)
