@@ -306,7 +306,7 @@ class MeanFieldLevel(NetLevel):
         if "optimizer" in options.asked:
             if options.batch is not None:
                 return BATCH_OF_DESCENT
-            if why := plain_step_refusal(net, options.step):
+            if why := plain_step_refusal(net, options.step, options.inputs):
                 return why
         return super().serves(net, options)
 

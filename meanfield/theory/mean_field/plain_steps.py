@@ -62,7 +62,7 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 
     Source: docs/theory.md section 24.
     """
-    if why := plain_step_refusal(net, step):
+    if why := plain_step_refusal(net, step, inputs):
         raise ValueError(why)
     forward, means, error = Forward(net, inputs), {}, 0.0
     for kind in KINDS:
@@ -83,7 +83,7 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     )
 
 
-def plain_step_refusal(net: Sequential, step: FirstStep) -> str:
+def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
     """Why `plain_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
     draw = "draw it with `simulate`"
     if net.has_skips or not net.follows_one_rule:
@@ -102,7 +102,7 @@ def plain_step_refusal(net: Sequential, step: FirstStep) -> str:
                 f"at {name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {draw}"
             )
     places = net.inputs * net.sites
-    least = min(net.channels_by_layer[1:])
+    least = min(net.channels_by_layer[inputs is not None :])  # those of inputs that are given need not be many
     if places > min(MOST_PLACES, least):
         return (
             f"the step of {step.name!r} joins the errors of all samples and sites, whose averages are taken for up to "
