@@ -121,8 +121,8 @@ def step_scales_at(
     require_choice("of", of, SCALES)
     name, step = SCALES[of], FirstStep(optimizer)
 
-    def scale(one: Sequential | Loop) -> float:
-        terms = loop_step_terms(one, step) if isinstance(one, Loop) else first_step_terms(one, step)
+    def scale(at_depth: Sequential | Loop) -> float:
+        terms = loop_step_terms(at_depth, step) if isinstance(at_depth, Loop) else first_step_terms(at_depth, step)
         return float(terms.values[name])
 
     return np.array([scale(net.replace(depth=depth)) for depth in depths])
