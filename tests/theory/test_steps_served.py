@@ -41,11 +41,9 @@ NETS = {
     "`ConvNet`, up to 16 places": [
         mf.ConvNet(**CONV, readout="convolution"),
         mf.ConvNet(**CONV),
-        mf.ConvNet(**CONV, readout="flatten", activation="gelu"),
+        mf.ConvNet(**CONV, readout="convolution", activation="gelu"),
     ],
-    "`ConvNet`, more places": [
-        mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution"),
-    ],
+    "`ConvNet`, more places": [mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution")],
     "`ResidualMLP`, one sample, ReLU or linear": [
         mf.ResidualMLP(depth=2, width=32, block_depth=2),
         mf.ResidualMLP(depth=2, width=32, stem=1, tail=1, activation="linear", scaling=0.7),

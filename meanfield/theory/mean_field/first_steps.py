@@ -59,5 +59,6 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 def first_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
     """Why `first_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
     plain, sampled = plain_step_refusal(net, step, inputs), sampled_step_refusal(net, step, inputs)
-    has_recursion = net.follows_one_rule and not net.has_skips
-    return (plain if has_recursion else sampled) if plain and sampled else ""
+    if not plain or not sampled:
+        return ""
+    return plain if net.follows_one_rule and not net.has_skips else sampled
