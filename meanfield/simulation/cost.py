@@ -194,11 +194,14 @@ def weight_bytes(net: Net, precision: str = "float64") -> int:
     return dtype(precision).itemsize * sum(map(prod, net.weight_shapes))
 
 
-def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
-    """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
+def passes_bytes(net: Net, samples: int, columns: int, precision: str, patches: bool = True) -> int:
+    """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size.
+
+    Passes with ``patches`` hold those of the widest layer.
+    """
     products = _products(net)
     widest = max(
-        max(product.below, product.above) * product.taps * max(product.sites_below, product.sites)
+        max(product.below, product.above) * (product.taps if patches else 1) * max(product.sites_below, product.sites)
         for product in products
     )
     numbers = _kept_by_maps(net) + columns * _error_numbers(net, products)

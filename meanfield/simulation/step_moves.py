@@ -18,6 +18,7 @@ from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.linear_algebra import Direction, dense, of_net
 from meanfield.simulation.maps.base import Multiplier, Use, WeightedOperation, weighted_operation_of
+from meanfield.simulation.maps.weighted import side_by_side
 from meanfield.simulation.passes import ErrorsByPlace, Forward, WeightMoves, backward, gradient_changes, tangent
 from meanfield.simulation.passes import Place as PlaceInNet
 from meanfield.simulation.training.losses import LOSSES
@@ -53,9 +54,10 @@ def step_changes(
 ) -> Iterator[Any]:
     """T_1 .. T_D, (D, C, r B, S), under the first step on every column r of dL/dout, (D, outputs, r B, sites).
 
-    Of a net as it is under gradient descent, whose readout does not move; of a `whole_net` otherwise.
+    Of a net as it is under gradient descent, whose readout does not move; of a `whole_net` otherwise, or where there
+    are no patches, so that every weight moves by a matrix.
     """
-    if step.is_descent and not weight_decay:
+    if step.is_descent and not weight_decay and not state.arrays.convolution:
         yield from gradient_changes(state, slope)
         return
     if state.readout is not None:
@@ -114,7 +116,7 @@ class StepMoves(WeightMoves):
         for column in range(self._columns):
             slope = own.gradient(uses, [each[:, :, column] for each in columns])
             changes.append(self._change(weight, Gradient(slope, curvature)))
-        moved = [xp.concatenate([own.moved_by(use, change) for change in changes], axis=2) for use in uses]
+        moved = [side_by_side([own.moved_by(use, change) for change in changes], self._state.setting) for use in uses]
         if self._decay:
             decay = self._state.setting.weights[weight.name]
             for use, of_use in zip(uses, moved, strict=True):
@@ -180,6 +182,10 @@ class Product:
 
     direction: Direction
 
+    @property
+    def matrix(self) -> Any:
+        return dense(self.direction)
+
     def times(self, columns: Any) -> Any:
         return times(self.direction, columns)
 
@@ -190,6 +196,10 @@ class OfElements:
 
     slope: Direction
     function: Callable[[Any], Any]
+
+    @property
+    def matrix(self) -> Any:
+        return self.function(dense(self.slope))
 
     def times(self, columns: Any) -> Any:
         draws, rows, _ = self.slope.shape

@@ -161,6 +161,10 @@ class Use:
 class Multiplier(Protocol):
     """The change of a weight, (D, out, in taps), as what multiplies columns from the left."""
 
+    @property
+    def matrix(self) -> Any:
+        """All its elements."""
+
     def times(self, columns: Any) -> Any:
         """(D, in taps, R) -> (D, out, R)."""
 

@@ -106,6 +106,8 @@ class LinearOperation(WeightedOperation):
         return _added_up(self._gradient_of_use(use, error) for use, error in zip(uses, errors, strict=True))
 
     def moved_by(self, use: Use, change: Multiplier) -> Any:
+        if direct := direct_convolution(use.spec, use.setting):
+            return direct.convolve(change.matrix, use.values, stencil(use.spec, use.setting), self.rectifies)
         moved, errors = change.times(use.patches), use.errors
         return moved.reshape(*moved.shape[:2], use.setting.samples, errors.shape[3])
 
@@ -191,7 +193,7 @@ class BiasOperation(VectorOperation):
 
     def moved_elements(self, by_element: Any, use: Use) -> Any:
         shape = (*by_element.shape[:2], use.setting.samples, use.errors.shape[3])
-        return use.setting.arrays.xp.broadcast_to(by_element, shape)
+        return use.setting.arrays.xp.broadcast_to(by_element, shape).copy(order=use.setting.arrays.order)
 
 
 @operation(Gain)

@@ -34,15 +34,23 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy, overflow_silent, require_energies
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.kernels.convolution import draws_side_by_side
+from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.step_moves import RoleOf, require_step, step_changes, whole_net
 from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data, require_in_range
+from meanfield.simulation.training.gradients import laid_out, power_of_two, quickest
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import given_weights
 
 # What draws hold that are carried together.
 BYTES_TOGETHER = 32 << 20
+# `step_operations` has three products for every weight: up, back, and of the gradient. The tangent and the moves of the
+# weights are two more.
+PASSES_OF_STEP = 5 / 3
+# From so many channels on, products with patches are as quick as convolutions without them.
+WIDE = 64
 
 
 def whole_step(
@@ -65,9 +73,10 @@ def whole_step(
 
 def _mean_square(values: Any, samples: int, arrays: Arrays) -> Any:
     """Of every column of (D, C, r B, S), over channels, samples and sites: (D, r), in double precision."""
-    draws, channels, _, sites = values.shape
-    columns = values.reshape(draws, channels, -1, samples * sites)
-    flat = arrays.xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+    along = values.swapaxes(1, 3) if arrays.order == "F" else values  # as the numbers of a draw lie
+    draws, outer, _, inner = along.shape
+    by_column = along.reshape(draws, outer, -1, samples * inner).swapaxes(1, 2)
+    flat = arrays.xp.ascontiguousarray(by_column).reshape(draws, by_column.shape[1], -1)
     return arrays.squared_norms(flat) / flat.shape[2]
 
 
@@ -144,18 +153,29 @@ class StepScales(Measure):
 
     def cost(self, net: Net) -> Cost:
         assert self.batch_size is not None  # as of every settled measure
-        held = 2 * weight_bytes(net, self.precision) + passes_bytes(net, self.batch_size, 1, self.precision)
-        together = int(max(1, min(MOST_DRAWS_PER_BATCH, BYTES_TOGETHER // held)))
-        return Cost(step_operations(net, self.batch_size), held, together)
+        patches = not self._arrays(net).convolution
+        held = 2 * weight_bytes(net, self.precision) + passes_bytes(net, self.batch_size, 1, self.precision, patches)
+        most = MOST_DRAWS_PER_BATCH
+        if not patches:
+            most = draws_side_by_side(max(net.value_channels), np.dtype(self.precision).itemsize)
+        together = power_of_two(int(max(1, min(most, BYTES_TOGETHER // held))))
+        return Cost(step_operations(net, self.batch_size) * PASSES_OF_STEP, held, together)
+
+    def _arrays(self, net: Net) -> Arrays:
+        """Those without patches for nets of few channels, if all their maps can do without."""
+        arrays = on_numpy(self.precision)
+        return quickest(net, arrays) if max(net.value_channels) < WIDE else arrays
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """update_energy and relative_update_energy (D, L), and output_update_energy (D, 1), of every draw."""
-        arrays, loss = on_numpy(self.precision), LOSSES[self.loss]
+        arrays, loss = self._arrays(net), LOSSES[self.loss]
         batch = self._batches(net, given_data(net, self.inputs, self.targets, loss, arrays), seed, draws, arrays)
-        weights = given_weights(whole := whole_net(net), drawn_weights(net, seed, draws, arrays))
+        whole, weights = whole_net(net), drawn_weights(net, seed, draws, arrays)
+        if arrays.convolution:
+            whole, weights = rectified_net(whole), laid_out(whole, weights)
         with overflow_silent():
-            inputs = np.ascontiguousarray(np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:])))
-            state = forward(whole, weights, inputs, arrays)
+            inputs = np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:]))
+            state = forward(whole, given_weights(whole, weights), np.require(inputs, requirements=arrays.order), arrays)
             slope = loss.slope(state.output, batch.targets, arrays)
             energies, outputs, c = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
         numbers = {"update_energy": energies[:, :, 0], "output_update_energy": outputs}
