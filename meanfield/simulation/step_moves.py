@@ -29,6 +29,8 @@ SMALL_STEP = 1e-6
 
 # The role of a weight by its name, as `Net.role_of` gives it.
 RoleOf = Callable[[str], str]
+# Sums of error columns, each by the coefficients of all columns.
+Sums = tuple[tuple[float, ...], ...]
 
 
 def whole_net(net: Net) -> Net:
@@ -50,30 +52,41 @@ def require_step(net: Net, step: FirstStep) -> None:
 
 
 def step_changes(
-    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, loss: str = "squared", weight_decay: float = 0.0
+    state: Forward,
+    slope: Any,
+    step: FirstStep,
+    role_of: RoleOf,
+    loss: str = "squared",
+    weight_decay: float = 0.0,
+    sums: Sums = (),
 ) -> Iterator[Any]:
     """T_1 .. T_D, (D, C, r B, S), under the first step on every column r of dL/dout, (D, outputs, r B, sites).
+
+    Behind these come steps on ``sums`` of the columns, each as its coefficients: errors are linear in those at the
+    outputs, and directions are not, so that the sums are taken where the weights are.
 
     Of a net as it is under gradient descent, whose readout does not move; of a `whole_net` otherwise, or where there
     are no patches, so that every weight moves by a matrix.
     """
-    if step.is_descent and not weight_decay and not state.arrays.convolution:
+    if step.is_descent and not (weight_decay or sums or state.arrays.convolution):
         yield from gradient_changes(state, slope)
         return
     if state.readout is not None:
         raise ValueError("the readout of this net moves with it; give its whole net")
-    units, columns, error = len(state.net.units), slope.shape[2] // state.setting.samples, slope
+    units, error = len(state.net.units), slope
     if any(step.method_of(role_of(name)).curved for name in state.net.weights):
         curvature = LOSSES[loss].curvature(state.output, None, state.arrays)
         error = state.arrays.xp.concatenate([slope, curvature], axis=2)
-    moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay)
-    yield from tangent(state, moves, units, columns)
+    columns = slope.shape[2] // state.setting.samples
+    moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay, sums)
+    yield from tangent(state, moves, units, columns + len(sums))
 
 
 class StepMoves(WeightMoves):
     """Weights moved by +1 times the direction that a first step makes of the gradient of every error column.
 
     ``errors`` hold r ``columns``, and behind them those that make up the curvature of the loss, if the step needs it.
+    With ``sums`` of the columns there are as many columns more, behind the r.
     They are used up: each is let go once its weight has moved. ``role_of`` says which role a weight has, by name. With
     ``weight_decay`` lambda the direction is A + lambda W.
     """
@@ -86,15 +99,16 @@ class StepMoves(WeightMoves):
         columns: int,
         role_of: RoleOf,
         weight_decay: float = 0.0,
+        sums: Sums = (),
     ) -> None:
         super().__init__(state, sorted(errors))
-        self._errors, self._step, self._columns = errors, step, columns
-        self._role_of, self._decay = role_of, weight_decay
+        self._errors, self._step, self._given, self._columns = errors, step, columns, columns + len(sums)
+        self._role_of, self._decay, self._sums = role_of, weight_decay, sums
 
     def _moved(self, places: list[PlaceInNet]) -> list[Any]:
         """One weight after the other, of those side by side."""
         own = weighted_operation_of(self._map(places[0]))
-        errors, first, by_weight = [self._errors.pop(place) for place in places], 0, []
+        errors, first, by_weight = [self._error(place) for place in places], 0, []
         for weight in self._map(places[0]).weights:
             last = first + own.rows(self._map(places[0]), weight, errors[0])
             uses: list[Use] = [
@@ -105,6 +119,18 @@ class StepMoves(WeightMoves):
             first = last
         parts = zip(*by_weight, strict=True)
         return [rows[0] if len(rows) == 1 else self._state.arrays.xp.concatenate(rows, axis=1) for rows in parts]
+
+    def _error(self, place: PlaceInNet) -> Any:
+        """The error at a place, with the sums of its columns behind those given."""
+        error = self._errors.pop(place)
+        if not self._sums:
+            return error
+        columns = self._setting(place).by_sample(error)
+        given, curved = columns[:, :, : self._given], columns[:, :, self._given :]
+        added = [sum(factor * given[:, :, column] for column, factor in enumerate(each)) for each in self._sums]
+        xp = self._state.arrays.xp
+        whole = xp.concatenate([given, xp.stack(added, axis=2), curved], axis=2)
+        return whole.reshape(*error.shape[:2], -1, error.shape[3])
 
     def _moved_weight(self, own: WeightedOperation, weight: Weight, uses: list[Use]) -> list[Any]:
         """The moves (D, rows, r B, S) at every use of a weight."""

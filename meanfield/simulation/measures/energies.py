@@ -371,9 +371,10 @@ def draw_whole_steps(net: Net, seed: int, draws: range, asked: Energies) -> dict
     Under gradient descent label and output column add up, once draws are averaged over the sign of the labels.
     """
     state, gradient = drawn_passes(whole_net(net), seed, draws, asked)
-    labels, outputs = np.split(gradient, 2, axis=2)
-    slope = gradient if asked.step.is_descent else np.concatenate([gradient, outputs - labels], axis=2)
-    energies, moved, c = whole_step(state, slope, asked.step, net.role_of, len(net.units), asked.loss)
+    whole_error = () if asked.step.is_descent else ((-1.0, 1.0),)
+    energies, moved, c = whole_step(
+        state, gradient, asked.step, net.role_of, len(net.units), asked.loss, sums=whole_error
+    )
     if asked.step.is_descent:
         update, output = energies.sum(axis=2), moved.sum(axis=1)
     else:

@@ -38,7 +38,7 @@ from meanfield.simulation.kernels.convolution import draws_side_by_side
 from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.step_moves import RoleOf, require_step, step_changes, whole_net
+from meanfield.simulation.step_moves import RoleOf, Sums, require_step, step_changes, whole_net
 from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data, require_in_range
 from meanfield.simulation.training.gradients import laid_out, power_of_two, quickest
 from meanfield.simulation.training.losses import LOSSES
@@ -54,16 +54,17 @@ WIDE = 64
 
 
 def whole_step(
-    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, layers: int, loss: str
+    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, layers: int, loss: str, sums: Sums = ()
 ) -> tuple[Any, Any, Any]:
     """S_l of every error column (D, L, r), S_out (D, r), and c_l (D, L), of a whole net with so many layers.
 
-    ``slope`` is dL/dout, (D, outputs, r B, sites). The state is used up: what the tangent has passed is let go.
+    ``slope`` is dL/dout, (D, outputs, r B, sites); behind its columns come ``sums`` of them, as of `step_changes`. The
+    state is used up: what the tangent has passed is let go.
     """
     arrays, samples = state.arrays, state.setting.samples
     sizes = [_mean_square(value, samples, arrays)[:, 0] for value in state.values[1 : layers + 1]]
     energies = []
-    for number, change in enumerate(step_changes(state, slope, step, role_of, loss), start=1):
+    for number, change in enumerate(step_changes(state, slope, step, role_of, loss, sums=sums), start=1):
         state.let_go(number)
         energies.append(_mean_square(change, samples, arrays))
     draws = len(energies[0])
