@@ -31,6 +31,7 @@ class LinearOperation(WeightedOperation):
     """W patches(X), and back patches^T(W^T U): by products with the patches, or by a `direct_convolution`."""
 
     splits_by_order = True
+    by_rows = True
 
     def degree(self, spec: Linear) -> int:
         return 1
