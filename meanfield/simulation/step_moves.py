@@ -74,12 +74,17 @@ def step_changes(
     if state.readout is not None:
         raise ValueError("the readout of this net moves with it; give its whole net")
     units, error = len(state.net.units), slope
-    if any(step.method_of(role_of(name)).curved for name in state.net.weights):
+    if is_curved(state.net, step, role_of):
         curvature = LOSSES[loss].curvature(state.output, None, state.arrays)
         error = state.arrays.xp.concatenate([slope, curvature], axis=2)
     columns = slope.shape[2] // state.setting.samples
     moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay, sums)
     yield from tangent(state, moves, units, columns + len(sums))
+
+
+def is_curved(net: Net, step: FirstStep, role_of: RoleOf) -> bool:
+    """Whether some weight of the net needs the curvature of the loss, in columns for all outputs."""
+    return any(step.method_of(role_of(name)).curved for name in net.weights)
 
 
 class StepMoves(WeightMoves):
@@ -140,7 +145,8 @@ class StepMoves(WeightMoves):
         else:
             moved = self._moved_by_column(own, weight, uses)
         if self._decay:
-            decay, xp = self._state.setting.weights[weight.name], self._state.arrays.xp
+            decay: Any = self._state.setting.weights[weight.name]
+            xp = self._state.arrays.xp
             for use, of_use in zip(uses, moved, strict=True):
                 of_use += xp.concatenate([self._decay * own.moved_by(use, decay)] * self._columns, axis=2)
         return moved
@@ -180,7 +186,9 @@ class StepMoves(WeightMoves):
         if weight.groups == 1:
             return Product(direction)
         whole = dense(direction)
-        return grouped(weight, lambda _, rows: Dense(whole[:, rows]), self._state.arrays.xp.concatenate)
+        # Stencils of groups have patches: nothing asks for all elements at once.
+        by_group: Any = grouped(weight, lambda _, rows: Dense(whole[:, rows]), self._state.arrays.xp.concatenate)
+        return by_group
 
     def _direction(self, weight: Weight, gradient: Gradient, matrix: Any) -> Direction:
         place = Place(matrix.matrix, SMALL_STEP, self._step.epsilon)

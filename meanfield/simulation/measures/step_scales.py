@@ -33,12 +33,12 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy, overflow_silent, require_energies
-from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, step_bytes, step_operations
 from meanfield.simulation.kernels.convolution import draws_side_by_side
 from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.step_moves import RoleOf, Sums, require_step, step_changes, whole_net
+from meanfield.simulation.step_moves import RoleOf, Sums, is_curved, require_step, step_changes, whole_net
 from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data, require_in_range
 from meanfield.simulation.training.gradients import laid_out, power_of_two, quickest
 from meanfield.simulation.training.losses import LOSSES
@@ -155,7 +155,8 @@ class StepScales(Measure):
     def cost(self, net: Net) -> Cost:
         assert self.batch_size is not None  # as of every settled measure
         patches = not self._arrays(net).convolution
-        held = 2 * weight_bytes(net, self.precision) + passes_bytes(net, self.batch_size, 1, self.precision, patches)
+        curved = is_curved(net, self.step, net.role_of) * net.output_shape[1]
+        held = step_bytes(net, self.batch_size, 1, curved, self.precision, patches)
         most = MOST_DRAWS_PER_BATCH
         if not patches:
             most = draws_side_by_side(max(net.value_channels), np.dtype(self.precision).itemsize)
@@ -176,7 +177,9 @@ class StepScales(Measure):
             whole, weights = rectified_net(whole), laid_out(whole, weights)
         with overflow_silent():
             inputs = np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:]))
-            state = forward(whole, given_weights(whole, weights), np.require(inputs, requirements=arrays.order), arrays)
+            state = forward(
+                whole, given_weights(whole, weights), arrays.xp.require(inputs, requirements=arrays.order), arrays
+            )
             slope = loss.slope(state.output, batch.targets, arrays)
             energies, outputs, c = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
         numbers = {"update_energy": energies[:, :, 0], "output_update_energy": outputs}
