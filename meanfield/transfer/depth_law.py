@@ -26,6 +26,7 @@ from meanfield.common.seeds import checked_seed, derived_seed
 from meanfield.common.validation import (
     Array,
     PremiseWarning,
+    not_negative,
     require_choice,
     require_draws,
     require_finite,
@@ -333,6 +334,7 @@ class LawQuestion:
 
 def _settings(shared: Setting, data: Any, sizes: Sequence[Size]) -> tuple[Setting, ...]:
     """Under what the nets of every size are drawn: on their own data, where these are a function of the size."""
+    shared = replace(shared, epsilon=not_negative("epsilon", shared.epsilon))
     if shared.step.is_descent and shared.epsilon:
         raise ValueError(f"epsilon is {shared.epsilon}, and gradient descent has none; leave it out")
     if data is None:

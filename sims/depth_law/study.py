@@ -108,6 +108,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     }
     if options.data is not None:
         require_installed(options.data)
+        if options.loss == "squared":
+            raise ValueError("labels of data are classes, and loss 'squared' takes values; leave --loss out")
         asked["data"] = lambda size: training_data(options.data, make(size), seed=options.seed)
     batch_size = BATCH if options.batch_size is None and options.data is not None else options.batch_size
     question = LawQuestion.of(make, options.sizes, batch_size=batch_size, **asked)

@@ -32,6 +32,7 @@ OTHER_WORDS = {
     "head": ["mup"],
     "image_grid": ["7", "7"],
     "no_theory": [],
+    "theory": [],
     "normalisations": ["rms"],
     "optimizer": ["adamw"],
     "optimizers": ["lion"],
