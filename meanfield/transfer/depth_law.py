@@ -40,6 +40,7 @@ from meanfield.nets.inputs import LOSS_NAMES
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.theory.transformers.terms import prediction_seconds
 from meanfield.transfer.law_quantities import (
@@ -76,7 +77,7 @@ def depth_law(
     quantity: str = "learning_rate_scale",
     claim: ClaimedLaw | None = None,
     rival: ClaimedLaw | None = None,
-    optimizer: str | Optimizer = "sgd",
+    optimizer: str | Optimizer | Hybrid = "sgd",
     epsilon: float = 0.0,
     inputs: ArrayLike | None = None,
     data: Data | None = None,
@@ -128,8 +129,8 @@ def depth_law(
         - with a claim ``verdict``, ``verdict_of_rival``, ``evidence``, ``power`` (which deviations such draws refute)
           and, where neither holds or luck decides, ``draws_needed``.
         - ``theory``, the level that stands beside the draws, or ``theory_missing``, why there is none;
-          ``theory_exponent`` at the same sizes; ``limit_exponent`` that eta* tends to in depth, by the law of its label
-          term, or ``limit_missing``.
+          ``theory_exponent`` at the same sizes; ``limit_exponent`` that eta* tends to in depth, under descent by the
+          law of its label term, or ``limit_missing``.
         - ``finite_width`` with ``finite_width_stderr``, by how much finite width moves the exponent: exact expectation
           less mean field, or else draws less mean field; ``finite_width_of`` says which, or why it is not known.
         - ``overflowed``: sizes at which numbers leave the range of floats, or no draw moves; all else is of the others.
@@ -312,7 +313,9 @@ class LawQuestion:
     def _limit(self) -> dict[str, Any]:
         """What the exponent tends to where the size is the depth."""
         exponent, why = nan, "it is where the size is the depth, and nothing else changes with it"
-        if self.along == "depth":
+        if unserved := self.settings[0].without_theory:
+            why = unserved
+        elif self.along == "depth":
             exponent, why = self.quantity.limit(self.nets[-1], [int(size) for size in self.sizes], self.settings[0])
         return {"limit_exponent": exponent, "limit_missing": why}
 

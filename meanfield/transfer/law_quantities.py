@@ -22,6 +22,7 @@ from meanfield.common.validation import PremiseWarning
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Chain, Net
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.draws import draw_inputs
@@ -56,7 +57,7 @@ class Setting:
     """
 
     loss: str = "squared"
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     epsilon: float = 0.0
     inputs: Any = None
     data: tuple[Any, Any] | None = None
@@ -191,11 +192,9 @@ class EnergyScale(LawQuantity):
     def limit(self, net: Net, depths: Sequence[int], setting: Setting) -> tuple[float, str]:
         if not self.has_limit:
             return super().limit(net, depths, setting)
-        if not setting.step.is_descent:
-            return nan, f"what {self.words} under {setting.step.name} tends to is known of no net"
         if not isinstance(net, Sequential):
             return nan, f"no power of the depth is known that eta* of a {type(net).__name__} tends to"
-        exponent, why = law_over_depth(net, depths)
+        exponent, why = law_over_depth(net, depths, optimizer=setting.optimizer)
         return exponent, f"eta* of this {type(net).__name__} tends to no power of the depth: {why}" if why else ""
 
 

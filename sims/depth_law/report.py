@@ -46,6 +46,7 @@ def _theory(dataset: xr.Dataset) -> str:
     """What it says at these sizes and beyond them, and of what."""
     attrs = dataset.attrs
     limit = "" if isnan(attrs["limit_exponent"]) else f"{attrs['limit_exponent']:+g} in the end"
+    of_labels = "of the label term " if attrs["optimizer"] == "sgd" else ""
     if not attrs["theory"] and attrs["quantity"] != LABEL_SCALE and _is_known(dataset, f"{LABEL_SCALE}_mean_field"):
         drawn = drawn_series(dataset, LABEL_SCALE)
         logs = np.log(dataset[f"{LABEL_SCALE}_mean_field"].sel(size=drawn.value["size"]).values)
@@ -53,9 +54,9 @@ def _theory(dataset: xr.Dataset) -> str:
         return f"{said}, {limit}." if limit else f"{said}."
     if not attrs["theory"]:
         none = f"none at these sizes, {attrs['theory_missing']}"
-        return f"Theory: of the label term, exponent {limit}; {none}." if limit else f"Theory: {none}."
+        return f"Theory: exponent {of_labels}{limit}; {none}." if limit else f"Theory: {none}."
     said = f"Theory ({LEVELS[attrs['theory']]}): exponent {attrs['theory_exponent']:+.3f} at these sizes"
-    return f"{said}; of the label term {limit}." if limit else f"{said}."
+    return f"{said}; {of_labels}{limit}." if limit else f"{said}."
 
 
 def _is_known(dataset: xr.Dataset, name: str) -> bool:

@@ -206,8 +206,23 @@ def test_what_is_stored_under_an_optimizer_is_what_is_drawn():
         for end in ("", "_stderr", "_largest_share"):
             assert float(law[f"{name}{end}"].sel(size=8)) == float(drawn[f"{name}{end}"])
     assert law.attrs["statistic"] == "mean"
-    assert np.isnan(law.attrs["limit_exponent"])
-    assert "under lion" in law.attrs["limit_missing"]
+    assert law.attrs["limit_exponent"] == -1.5
+
+
+def test_theory_under_an_optimizer_stands_beside_its_draws():
+    """What it says at these sizes, and in the end; relative changes have no known limit."""
+    law = mf.depth_law(_stream, [4, 8, 16], draws=64, seed=0, optimizer="muon")
+    assert law.attrs["theory"] == "mean_field"
+    assert abs(law.attrs["finite_width"]) < 4 * law.attrs["exponent_stderr"]
+    assert law.attrs["limit_exponent"] == -0.5
+    relative = mf.depth_law(
+        _stream, [4, 8, 16], draws=16, seed=0, optimizer="muon", quantity="relative_learning_rate_scale"
+    )
+    assert relative.attrs["theory"] == "mean_field"
+    assert np.isnan(relative.attrs["limit_exponent"])
+    assert "relative changes" in relative.attrs["limit_missing"]
+    softened = mf.depth_law(_stream, [4, 8, 16], draws=4, seed=0, optimizer="adamw", epsilon=1e-3)
+    assert softened.attrs["theory_missing"] == "draws have an epsilon, and theory has none"
 
 
 @pytest.fixture(scope="module")
