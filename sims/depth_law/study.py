@@ -50,7 +50,8 @@ OPTIONS = (
     Option("epsilon", "of optimizers that divide by the size of gradients", float, 0.0, metavar="E", group="step"),
     Option(
         "data",
-        "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels (default: random labels)",
+        "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels (default: random labels); a "
+        "draw takes longer there, so begin with --draws 64",
         group="step",
     ),
     Option(
