@@ -62,6 +62,8 @@ predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; corr
     accuracy=None
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
+starting_rate: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0; workers=1;
+    resume_in=None
 step_scales: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0;
     precision='float64'; workers=1; resume_in=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
