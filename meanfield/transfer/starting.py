@@ -96,7 +96,7 @@ def starting_rate(
         "scale": scale,
         "scale_over_rate": calibration.ratio,
         "factor": calibration.factor,
-        "rests_on": f"scale and constant are those of a prototype, which no verdict has judged yet: {calibration.trials}",
+        "rests_on": f"a prototype, whose scale and constant no verdict has judged yet: {calibration.trials}",
         "premises": "; ".join(_premises(name, loss)),
         "warnings": "; ".join(against),
     }

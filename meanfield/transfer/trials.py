@@ -85,7 +85,7 @@ SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, float, float]]]] = {
         "muon": (-0.31, (-1.46, -0.58, -1.79)),
     },
 }
-# The scale of the outputs over tuned rates of descent on digits, in families where it left the factor of `CALIBRATIONS`.
+# The scale of the outputs over tuned rates of descent on digits, where it left the factor of `CALIBRATIONS`.
 PLAIN, POST_NORM = "plain nets", "post-norm Transformers"
 OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
     PLAIN: (0.63, 3.8),

@@ -34,7 +34,7 @@ def test_the_rate_is_the_median_of_a_scale_over_a_constant(optimizer, scale):
     assert abs(math.log(float(drawn["learning_rate_scale_quantile"]) / constant / float(found["rate"]))) > 0.05
     assert found.attrs["scale"] == f"{scale}_learning_rate_scale"
     assert found.attrs["scale_over_rate"] == constant
-    assert "prototype, which no verdict has judged yet" in found.attrs["rests_on"]
+    assert "prototype, whose scale and constant no verdict has judged yet" in found.attrs["rests_on"]
     assert all(scale in found for scale in SCALES.values())
 
 
