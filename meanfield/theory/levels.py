@@ -14,7 +14,7 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Any, ClassVar
 
@@ -31,6 +31,7 @@ from meanfield.nets.loop import Loop
 from meanfield.nets.residual import Residual
 from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
 from meanfield.theory.finite_channels import finite_channel_factor, finite_channel_refusal, unchecked_channels_warning
@@ -50,6 +51,7 @@ from meanfield.theory.mean_field.output_term import (
     output_error,
     output_term_refusal,
 )
+from meanfield.theory.mean_field.plain_steps import plain_step_refusal, plain_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
@@ -87,13 +89,15 @@ class Options:
     correlations: bool = False
     by_site: bool = False
     accuracy: float | None = None
+    step: FirstStep = field(default_factory=FirstStep)
 
     @property
     def asked(self) -> set[str]:
         """Names of the options that differ from their defaults."""
         given = {name for name in ("inputs", "batch", "pairs", "accuracy") if getattr(self, name) is not None}
         flags = {name for name in ("spread", "correlations", "by_site") if getattr(self, name)}
-        return given | flags | ({"loss"} if self.loss != "squared" else set())
+        differs = {"loss": self.loss != "squared", "optimizer": not self.step.is_descent}
+        return given | flags | {name for name, asked in differs.items() if asked}
 
 
 class Level(ABC):
@@ -151,6 +155,10 @@ ACCURACY = (
     "accuracy is that of averages over softmaxes of random logits, of Transformers at level 'mean_field'; this is "
     "level {level!r} of {kind}: leave it out"
 )
+OPTIMIZER = (
+    "the step of another optimizer than descent is predicted at level 'mean_field' of nets of layers and of loops; "
+    "this is level {level!r} of {kind}: leave optimizer out, or draw it with `simulate`"
+)
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
     "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
@@ -171,6 +179,7 @@ class NetLevel(Level):
         "batch": BATCHES,
         "loss": BATCHES,
         "accuracy": ACCURACY,
+        "optimizer": OPTIMIZER,
     }
 
 
@@ -287,13 +296,24 @@ class MeanFieldLevel(NetLevel):
     name = "mean_field"
     whose = "all nets"
 
+    def serves(self, net: Sequential, options: Options) -> str | None:
+        if "optimizer" in options.asked and (why := plain_step_refusal(net, options.step, options.inputs)):
+            return why
+        return super().serves(net, options)
+
     def takes(self, net: Sequential, options: Options) -> set[str]:
+        if "optimizer" in options.asked:
+            return {"inputs", "optimizer", "loss"}
         if net.is_pooled and label_term_refusal(net, options.inputs):
             return {"inputs"}
         batches = {"batch", "loss"} if net.follows_one_rule and not net.has_skips else set()
         return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
+        if "optimizer" in options.asked:
+            terms = plain_step_terms(net, options.step, options.inputs, options.loss)
+            attrs = {"optimizer": options.step.name, "loss": options.loss}
+            return self.dataset(net, options, terms.values, attrs | terms.described)
         if options.asked & {"batch", "loss"}:
             batch = PLAIN_BATCH if options.batch is None else options.batch
             values = _under_batch(net, options.inputs, batch, options.loss)
@@ -305,13 +325,13 @@ class MeanFieldLevel(NetLevel):
             return self.dataset(
                 net, options, values, attrs | _left_out(values, output_term=refusal) | _note(net, values)
             )
-        terms = mean_field_terms(net, options.inputs)
+        leading = mean_field_terms(net, options.inputs)
         thin = thin_input_warning(net) if options.inputs is None else ""
-        _warn(thin, finite_channels_warning(net, terms))
-        label = None if terms.label is None else log_mean(terms.label)
-        values = with_label_term(terms.overlap, label) | whole_update(terms)
+        _warn(thin, finite_channels_warning(net, leading))
+        label = None if leading.label is None else log_mean(leading.label)
+        values = with_label_term(leading.overlap, label) | whole_update(leading)
         if options.by_site:
-            values |= _by_site(terms)
+            values |= _by_site(leading)
         refusals = {"label_term": label_term_refusal(net, options.inputs)} if net.is_pooled else {}
         why = _left_out(values, **refusals, output_term=output_term_refusal(net, options.inputs))
         return self.dataset(net, options, values, why | _note(net, values))
@@ -372,6 +392,7 @@ class StagedMeanFieldLevel(Level):
         ),
         "correlations": NetLevel.refusals["correlations"],
         "accuracy": ACCURACY,
+        "optimizer": OPTIMIZER,
     }
 
     def serves(self, net: Staged, options: Options) -> str | None:
@@ -458,6 +479,7 @@ class ConcatenatingMeanFieldLevel(Level):
         **dict.fromkeys(("batch", "loss", "pairs", "spread", "accuracy"), BLOCKS_ALONE),
         "correlations": NetLevel.refusals["correlations"],
         "by_site": NetLevel.refusals["by_site"],
+        "optimizer": OPTIMIZER,
     }
 
     def takes(self, net: DenseNet, options: Options) -> set[str]:
@@ -501,6 +523,7 @@ class LoopLevel(Level):
         **dict.fromkeys(("inputs", "batch", "loss", "pairs", "spread", "by_site"), OF_NETS),
         "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
         "accuracy": ACCURACY,
+        "optimizer": OPTIMIZER,
     }
 
     def predict(self, net: Loop, options: Options) -> xr.Dataset:
@@ -592,7 +615,7 @@ class TokenStreamMeanFieldLevel(Level):
     whose = "all Transformers"
     refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
-    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED}
+    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED, "optimizer": OPTIMIZER}
 
     def takes(self, net: TokenStream, options: Options) -> set[str]:
         if net.is_tied:

@@ -18,6 +18,8 @@ from meanfield.nets.net import Chain, Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.levels import (
     ConcatenatingMeanFieldLevel,
     ExactLevel,
@@ -58,6 +60,7 @@ def predict(
     correlations: bool = False,
     by_site: bool = False,
     accuracy: float | None = None,
+    optimizer: str | Optimizer = "sgd",
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
@@ -88,6 +91,8 @@ def predict(
             two steps share: L^2 numbers each.
         by_site: whether to add, at level "mean_field" of nets without a pooled readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
+        optimizer: whose first step from rest moves the weights, by name or an optimizer of `meanfield.optimizers`; one
+            other than descent at level "mean_field" of plain nets (docs/theory.md section 24).
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``,
@@ -151,6 +156,7 @@ def predict(
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
         require_flag(name, value)
     require_choice("loss", loss, LOSS_NAMES)
+    step = FirstStep(optimizer)
     if loss != "squared":  # outputs are counted by a walk over all units
         require_classes(loss, net.output_shape[1])
     checked: Any = inputs if isinstance(net, Loop) else checked_inputs(net, inputs)
@@ -163,6 +169,7 @@ def predict(
         spread=spread,
         correlations=correlations,
         by_site=by_site,
+        step=step,
         accuracy=None if accuracy is None else require_positive("accuracy", accuracy, why="it is a standard error"),
     )
     if why := level_asked.serves(net, options):

@@ -1,0 +1,372 @@
+"""One step of any optimizer from rest in plain nets, at leading order in 1/channels.
+
+The recursion is that of docs/theory.md sections 9 and 18. A channel's change is a part along its values, a part along
+its errors U, which is what weights hand up that errors came down through, a rest, and the births of its own layer:
+
+    T_l(p) = y_l(p) + sum_r K_l(p, r) U_l(r) + (D_l X_l)(p),    T_{l+1} = W (s' T_l)
+
+Only the births depend on the optimizer (`meanfield.theory.mean_field.births`). Those that are linear in U join K; signs
+add averages of their own. Neither is linear in the errors at the outputs. Of one place, a sample and site, only the
+size of the errors differs from draw to draw, which neither signs nor polar factors see. Of several, what the errors of
+two places share differs, too, so that errors are drawn, and outputs with them; given both, the readout's weights are
+Gaussian but for their part along the features, which is what outputs drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from math import exp, lgamma, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from meanfield.common.seeds import stream
+from meanfield.common.validation import Array, takes
+from meanfield.nets.lattice import OUTSIDE, neighbours
+from meanfield.nets.layered import Sequential
+from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
+from meanfield.theory.mean_field.births import Channel, OnePointSigns, SignTerms, polar_births, sign_births
+from meanfield.theory.mean_field.label_term import (
+    LayerAverages,
+    LayerKernel,
+    errors_below,
+    factor_below,
+    output_covariance,
+    quadratic_sums,
+)
+from meanfield.theory.mean_field.layers import given_product, input_variance
+from meanfield.theory.mean_field.optimizer_terms import StepTerms
+from meanfield.theory.mean_field.output_term import Drive, drive_of, mean_square_probability
+from meanfield.theory.mean_field.sampled_channels import SampledChannels
+from meanfield.theory.two_points import EveryPair
+
+# Samples times sites that errors are drawn for, and how often.
+MOST_PLACES, DRAWS = 16, 64
+LABELS, OUTPUTS, WHOLE = KINDS = ("labels", "outputs", "whole")
+
+
+@takes(Sequential)
+def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> StepTerms:
+    """The terms of one step of this optimizer from rest, at learning rate 1.
+
+    Of several samples or sites the attributes say how many draws of the errors are averaged over, and the largest
+    relative error of an energy that follows from their scatter.
+
+    Raises:
+        ValueError: a net, an input or an optimizer without this theory, saying why.
+
+    Source: docs/theory.md section 24.
+    """
+    if why := plain_step_refusal(net, step, inputs):
+        raise ValueError(why)
+    forward = Forward(net, inputs)
+    means, error, draws = {}, 0.0, 1
+    for kind in KINDS:
+        rows = np.array(
+            [Walk(forward, step, each, draw).energies() for draw, each in enumerate(_errors(forward, step, kind, loss))]
+        )
+        means[kind], draws = rows.mean(axis=0), len(rows)
+        if draws > 1:
+            error = max(error, float(np.max(rows.std(axis=0, ddof=1) / np.sqrt(draws) / means[kind])))
+    return StepTerms(
+        update=means[WHOLE][:-1],
+        value=np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers]),
+        label=means[LABELS][:-1],
+        output=means[OUTPUTS][:-1],
+        outputs=float(means[WHOLE][-1]),
+        attrs={"error_draws": draws, "relative_error": error} if draws > 1 else {},
+    )
+
+
+def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
+    """Why `plain_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
+    draw = "draw it with `simulate`"
+    if net.has_skips or not net.follows_one_rule:
+        return (
+            f"one step of {step.name!r} is predicted for plain nets whose layers follow one rule; this is none: {draw}"
+        )
+    if net.sigma.triple is None:
+        return (
+            f"one step of {step.name!r} is predicted for 'relu' and 'linear', whose gates are 0 or 1; this is a "
+            f"{type(net).__name__} of activation {net.activation!r}: {draw}"
+        )
+    for name in net.weights:
+        if step.form_of(net.role_of(name)) is None:
+            return (
+                f"the first step of {step.name!r} depends on more than the signs or the polar factor of the gradient "
+                f"at {name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {draw}"
+            )
+    places = net.inputs * net.sites
+    least = min(net.channels_by_layer[1:])
+    if places > min(MOST_PLACES, least):
+        return (
+            f"the step of {step.name!r} joins the errors of all samples and sites, whose averages are taken for up to "
+            f"{MOST_PLACES} of them and no more than channels; these are {places} under {least} channels: take fewer "
+            f"inputs or a smaller grid, or {draw}"
+        )
+    return ""
+
+
+class OutputError(NamedTuple):
+    """Errors e = z_out - y, or C (p - y), per output coordinate.
+
+    Attributes:
+        covariance: E e e' over pairs of points; of one draw, the mean over its coordinates.
+        slope: by how much errors rise with the outputs.
+        values, outputs: e and z_out of one draw, (coordinates, places); None where they follow a law of mean 0.
+    """
+
+    covariance: Array
+    slope: float
+    values: Array | None = None
+    outputs: Array | None = None
+
+
+class Forward:
+    """What does not depend on errors: averages of every layer over every pair of points."""
+
+    def __init__(self, net: Sequential, inputs: Array | None) -> None:
+        self.net, self.inputs, self.points = net, inputs, EveryPair(net)
+        self.input_covariance = input_variance(net) * np.eye(self.points.count)
+        product = net.sigma.product(*self.points.variances(self.input_covariance), self.input_covariance)
+        self.products = [product if inputs is None else given_product(net, inputs)[1]]
+        self.layers: list[LayerAverages] = []
+        for layer in net.layers:
+            covariance = layer.variance_factor / net.sigma.gain * self.points.diagonal(self.products[-1])
+            self.layers.append(LayerAverages.at(net, self.points, covariance))
+            self.products.append(self.layers[-1].product)
+
+    def covariance_below(self, place: int) -> Array:
+        """c of the values that matrix ``place`` reads, from 0."""
+        return self.layers[place - 1].covariance if place else self.input_covariance
+
+    def features(self, place: int) -> Array:
+        """X^T X of the features that matrix ``place`` sees."""
+        return self.net.channels_by_layer[place] * self.net.taps * self.points.diagonal(self.products[place])
+
+    def given(self, place: int) -> Array | None:
+        """The features themselves, (channels, N), where they are given."""
+        if place or self.inputs is None:
+            return None
+        values = self.net.sigma.function(self.inputs)
+        return values.swapaxes(0, 1).reshape(values.shape[1], -1)
+
+    def patched(self, features: Array) -> Array:
+        """Features (points, N) as every tap of a stencil sees them: (k points, N)."""
+        net = self.net
+        if not net.grid:
+            return features
+        by_site = features.reshape(len(features), net.inputs, net.sites)
+        table = neighbours(net.grid, net.kernel, net.padding)
+        seen = [np.where(row == OUTSIDE, 0.0, by_site[..., row]) for row in table]
+        return np.concatenate(seen).reshape(-1, features.shape[1])
+
+    def absolute(self, place: int) -> float:
+        """The sum of all |x| that matrix ``place`` sees of one point."""
+        net, given = self.net, self.given(place)
+        inside = int((neighbours(net.grid, net.kernel, net.padding) != OUTSIDE).sum()) if net.grid else 1
+        if given is not None:
+            return float(inside * np.abs(given).sum())
+        each = net.sigma.gain * sqrt(2 / pi * self.covariance_below(place).item())
+        return net.channels_by_layer[place] * inside * each
+
+    @cached_property
+    def outputs(self) -> Array:
+        """E z z' of an output coordinate over pairs of output places."""
+        return self.by_output(output_covariance(self.net, self.points, self.layers[-1]))
+
+    def by_output(self, pairs: Array) -> Array:
+        """Over pairs of output places, from pairs of points that are the same at all sites of a sample."""
+        step = 1 if self.net.output_grid else self.net.sites
+        return pairs[::step, ::step]
+
+    def to_points(self, pairs: Array) -> Array:
+        """Over pairs of points, from pairs of output places."""
+        sites = 1 if self.net.output_grid else self.net.sites
+        return np.asarray(np.kron(pairs, np.ones((sites, sites))))
+
+    def through_readout(self, pairs: Array) -> Array:
+        """The sum over what an output sees of one channel, over pairs of output places."""
+        net, points = self.net, self.points
+        if net.readout == "convolution":
+            return net.taps * points.diagonal(pairs)
+        by_sites = pairs.reshape(net.inputs, net.sites, net.inputs, net.sites)
+        return np.asarray(by_sites.mean(axis=(1, 3)) if net.is_pooled else np.einsum("bpcp->bc", by_sites))
+
+    def seen_by_readout(self, features: Array) -> Array:
+        """Features (points, N) as rows that an output's weights see, (rows, output places)."""
+        net = self.net
+        if net.readout == "convolution":
+            return self.patched(features)
+        by_site = features.reshape(len(features), net.inputs, net.sites)
+        return by_site.mean(axis=2) if net.is_pooled else by_site.swapaxes(1, 2).reshape(-1, net.inputs)
+
+
+def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
+    """The errors of this kind: one law for all, or draws."""
+    net = forward.net
+    if forward.points.count == 1 or {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}:
+        yield _law(forward, kind, loss)
+        return
+    sizes, axes = np.linalg.eigh(forward.outputs)
+    root, slope = (axes * np.sqrt(np.maximum(sizes, 0.0))) @ axes.T, float(kind != LABELS)
+    for draw in range(DRAWS):
+        generator = stream(0, "errors at the outputs", draw)
+        outputs = generator.standard_normal((net.outputs, len(root))) @ root
+        if loss == "cross_entropy":
+            label = -net.outputs * np.eye(net.outputs)[:, generator.integers(net.outputs, size=len(root))]
+            own = net.outputs * softmax(outputs, axis=0)
+            values = {LABELS: label + 1, OUTPUTS: own - 1, WHOLE: own + label}[kind]
+        else:
+            label = -generator.standard_normal(outputs.shape)
+            values = {LABELS: label, OUTPUTS: outputs, WHOLE: outputs + label}[kind]
+        yield OutputError(forward.to_points(values.T @ values / net.outputs), slope, values, outputs)
+
+
+def _law(forward: Forward, kind: str, loss: str) -> OutputError:
+    """Covariance and slope over all draws."""
+    net = forward.net
+    label, output, slope = np.eye(len(forward.outputs)), forward.outputs, 1.0
+    if loss == "cross_entropy":
+        square = mean_square_probability(net.outputs, output.item())
+        label, slope = (net.outputs - 1) * label, 1 - net.outputs * square
+        output = np.full_like(output, net.outputs**2 * square - 1)
+    if kind == LABELS:
+        return OutputError(forward.to_points(label), 0.0)
+    return OutputError(forward.to_points(output + (label if kind == WHOLE else 0.0)), slope)
+
+
+class Upward(NamedTuple):
+    """What has come to a layer's change over pairs of points: E y y', of which off the diagonal only a pooled readout
+    asks, R = E y z and K."""
+
+    rest: Array
+    with_z: Array
+    kernel: Array
+
+
+class Walk:
+    """One step of an optimizer under one law, or one draw, of errors at the outputs."""
+
+    def __init__(self, forward: Forward, step: FirstStep, error: OutputError, draw: int) -> None:
+        net, points = forward.net, forward.points
+        self.forward, self.step, self.error = forward, step, error
+        self.channels = SampledChannels(net.sigma, points.count, points.pulled_back, draw)
+        self.is_drawn = error.values is not None
+        self.drive: Drive | SampledChannels = self.channels if self.is_drawn else drive_of(net, points)
+        depth = net.depth
+        self.errors, self.along, self.seen = ([np.empty(0)] * depth for _ in range(3))
+        self.errors[-1] = errors_below(net, points, error.covariance)
+        self.along[-1] = self._along_outputs()
+        for place in range(depth - 1, -1, -1):
+            layer = forward.layers[place]
+            self.seen[place] = layer.gate * self.errors[place] + self.drive.square(layer, self.along[place])
+            if place:
+                factor = factor_below(net, place)
+                self.errors[place - 1] = factor * points.pulled_back(self.seen[place])
+                self.along[place - 1] = factor * self.drive.below(layer, self.along[place])
+
+    def energies(self) -> Array:
+        """S_1 .. S_L and the mean square change of the outputs."""
+        forward, net, points = self.forward, self.forward.net, self.forward.points
+        zero = np.zeros((points.count, points.count))
+        up, energies = Upward(zero, zero, zero), []
+        for place in range(net.depth):
+            energy, gated = self._layer(place, up)
+            energies.append(float(energy.mean()))
+            if place < net.depth - 1:
+                factor = net.layers[place + 1].variance_factor / net.sigma.gain
+                up = Upward(*(factor * points.diagonal(pairs) for pairs in gated))
+        factor = net.head_variance * net.channels_by_layer[-1]
+        top = Upward(*(factor * forward.through_readout(pairs) for pairs in gated))
+        return np.array([*energies, self._outputs(top)])
+
+    def _layer(self, place: int, up: Upward) -> tuple[Array, Upward]:
+        """E T^2 by point, and what weights above average over w = s' T: E w w', E w s(z) and E dw/dv."""
+        forward, net, points = self.forward, self.forward.net, self.forward.points
+        layer, covariance, along = forward.layers[place], self.errors[place], self.along[place]
+        name = f"W{place + 1}"
+        gram = net.channels_by_layer[place + 1] * self.seen[place]
+        kernel = up.kernel + self._linear_births(name, gram, forward.features(place))
+        rest = np.diagonal(up.rest)[:, None]
+        fresh, gated = quadratic_sums(net.sigma, points, LayerKernel(layer, kernel), covariance)
+        change = self.drive.change(layer, along, kernel, up.with_z)
+        energy = rest + fresh + change.energy
+        gated = net.sigma.gain * rest + gated + change.gated_energy
+        with_features, slope = change.gated_with_features, layer.gate * kernel
+        channel = Channel(net.sigma, layer.covariance, covariance, along, kernel, up.with_z)
+        seen, fan_in = None, net.channels_by_layer[place] * net.taps
+        if self.step.form_of(net.role_of(name)) == SIGN:
+            seen = forward.patched(self._feature_points(place))
+            added = self._signs(place, channel, seen, fan_in)
+            energy, gated = energy + added.energy, gated + added.gated_energy
+            with_features, slope = with_features + added.gated_with_features, slope + added.slope
+        pairs = np.diag(gated.ravel())
+        if net.is_pooled and self.is_drawn:
+            pairs = self.channels.change_products(channel, up.rest, layer.gate, seen, fan_in)
+            np.fill_diagonal(pairs, gated)
+        return energy, Upward(pairs, with_features, slope)
+
+    def _linear_births(self, name: str, errors: Array, features: Array) -> Array:
+        """What births that are linear in the errors add to K, from U^T U and X^T X."""
+        net = self.forward.net
+        role = net.role_of(name)
+        form = self.step.form_of(role)
+        if form == POLAR:
+            outputs, *inputs = net.weights[name].shape
+            return self.step.factor_of(role, outputs, int(np.prod(inputs))) * polar_births(errors, features).T
+        return features if form == GRADIENT else np.zeros_like(features)
+
+    def _signs(self, place: int, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
+        if self.is_drawn:
+            return self.channels.signs(channel, seen, fan_in)
+        return OnePointSigns(self.forward.absolute(place)).terms(channel)
+
+    def _feature_points(self, place: int) -> Array:
+        given = self.forward.given(place)
+        return self.channels.features(self.forward.covariance_below(place)) if given is None else given
+
+    def _along_outputs(self) -> Array:
+        """mu of the last layer: by the mean of the weights given the outputs, X (X^T X)^-1 z_out^T for a readout."""
+        forward, net, error = self.forward, self.forward.net, self.error
+        if error.values is None or error.outputs is None:
+            return error.slope * drive_of(net, forward.points).top()
+        if not error.slope:
+            return np.zeros_like(error.covariance)
+        scaled = error.values / (net.outputs * len(forward.outputs))
+        mean = net.head_variance * np.linalg.lstsq(forward.outputs, error.outputs.T @ scaled, rcond=None)[0]
+        if net.readout == "convolution":
+            return net.taps * forward.points.pulled_back(mean).T
+        shared = np.full((net.sites, net.sites), net.sites**-2.0) if net.is_pooled else np.eye(net.sites)
+        return np.asarray(np.kron(mean.T, shared))
+
+    def _outputs(self, up: Upward) -> float:
+        """The mean square change of the outputs, the step of their own matrix included."""
+        forward, net, error = self.forward, self.forward.net, self.error
+        scale = net.outputs * len(forward.outputs)
+        own = forward.by_output(error.covariance) / scale**2
+        features = net.channels_by_layer[-1] * forward.through_readout(forward.products[-1])
+        kernel = up.kernel + self._linear_births("readout", net.outputs * own, features)
+        form, rest = self.step.form_of(net.role_of("readout")), np.diagonal(up.rest).mean()
+        along = np.linalg.lstsq(forward.outputs, up.with_z.T, rcond=None)[0].T
+        if error.values is None or error.outputs is None:
+            with_outputs = error.slope * forward.outputs / scale
+            energy = np.trace(kernel @ own @ kernel.T + 2 * along @ with_outputs @ kernel.T) / len(own)
+            if form == SIGN:
+                size = forward.absolute(net.depth)
+                turned = kernel.item() + along.item() * with_outputs.item() / own.item()
+                energy += size**2 + 2 * size * turned * sqrt(own.item()) * _mean_share(net.outputs)
+            return float(rest + energy)
+        rows = error.values / scale
+        change = rows @ kernel.T
+        if form == SIGN:
+            seen = forward.seen_by_readout(self._feature_points(net.depth))
+            change = change + net.head_fan_in * sign_births(rows, seen)
+        return float(rest + np.mean(change**2 + 2 * (error.outputs @ along.T) * change))
+
+
+def _mean_share(count: int) -> float:
+    """E |u_1| count^(1/2) of a direction u among so many coordinates."""
+    return sqrt(count / pi) * exp(lgamma(count / 2) - lgamma((count + 1) / 2))

@@ -1,0 +1,120 @@
+"""Averages over one channel of a layer at even points: of what outputs drive, and of births that are signs.
+
+What errors at the outputs have along the outputs drives a layer along its features: H(p) = sum_r mu(p, r) s(z_r),
+with any mu of N x N numbers. With gates such averages run over up to five points, and with signs over all of them at
+once. They are taken over points of one channel's z and v, and of one row of features, the same for every layer. Parts
+that are closed are not taken here (`meanfield.theory.mean_field.plain_steps`), so that what is sampled vanishes where
+nothing is driven and births are linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from meanfield.common.gaussian_averages import even_normals
+from meanfield.common.validation import Array
+from meanfield.nets.activations import Activation
+from meanfield.theory.mean_field.births import Channel, SignTerms, roots, sign_births
+from meanfield.theory.mean_field.label_term import LayerAverages
+from meanfield.theory.mean_field.output_term import DrivenChange
+
+# Points of a channel, and of a row of features.
+CHANNEL_POINTS, FEATURE_POINTS = 512, 512
+
+Pull = Callable[[Array], Array]
+
+
+class SampledChannels:
+    """A `Drive` and a source of `SignTerms` for any mu over pairs of N points.
+
+    Args:
+        sigma: the activation.
+        points: N.
+        pulled_back: (1/k) sum_D A(p - D, r - D) over pairs.
+        replicate: which scrambling of the even points.
+    """
+
+    def __init__(self, sigma: Activation, points: int, pulled_back: Pull, replicate: int) -> None:
+        self._sigma, self._pulled_back = sigma, pulled_back
+        normals = even_normals(2 * points, 2 * replicate).random(CHANNEL_POINTS)
+        self._values, self._errors = normals[:, :points], normals[:, points:]
+        self._features = even_normals(points, 2 * replicate + 1).random(FEATURE_POINTS)
+
+    def features(self, covariance: Array) -> Array:
+        """Points of the features of a layer of this covariance, (points, N)."""
+        return self._sigma.function(self._features @ roots(covariance)[0])
+
+    def square(self, layer: LayerAverages, along: Array) -> Array:
+        """E[s'(p) H(p) s'(r) H(r)] over pairs."""
+        _, driven = self._driven(layer, along)
+        return np.asarray(driven.T @ driven / len(driven))
+
+    def below(self, layer: LayerAverages, along: Array) -> Array:
+        """(1/k) sum_D S_D^T E[d(s' H)/dz] S_D: by parts E[s' H z] c^-1."""
+        z, driven = self._driven(layer, along)
+        return self._pulled_back(np.linalg.lstsq(layer.covariance, z.T @ driven / len(z), rcond=None)[0].T)
+
+    def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
+        """What m + w does, m the part of the change along z and w = K s' H."""
+        z, driven = self._driven(layer, along)
+        before = _along_values(z, layer.covariance, with_z)
+        both, gate = before + driven @ kernel.T, self._sigma.gate(z)
+        own = np.mean(before**2, axis=0)[:, None]
+        return DrivenChange(
+            np.mean(both**2, axis=0)[:, None] - own,
+            np.mean((gate * both) ** 2, axis=0)[:, None] - self._sigma.gain * own,
+            (gate * both).T @ self._sigma.function(z) / len(z),
+        )
+
+    def signs(self, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
+        """What births that are signs add; ``seen`` are points of the features that the matrix sees, (points, N).
+
+        Points have v of both signs where something is driven, so that what is odd in it vanishes exactly.
+        """
+        z = self._values @ roots(channel.covariance)[0]
+        root, inverse = roots(channel.errors)
+        v, gate, x = self._errors @ root, self._sigma.gate(z), self._sigma.function(z)
+        before, driven = _along_values(z, channel.covariance, channel.with_z), x @ channel.along.T
+        if channel.along.any() or channel.with_z.any():
+            z, gate, x, before, driven = (np.concatenate([part, part]) for part in (z, gate, x, before, driven))
+            v = np.concatenate([v, -v])
+        u = gate * (v + driven)
+        born = fan_in * sign_births(u, seen)
+        added, gated = (2 * (before + u @ channel.kernel.T) + born) * born, gate * born
+        with_features = gated.T @ x / len(z) if channel.along.any() else np.zeros_like(channel.kernel)
+        return SignTerms(
+            np.mean(added, axis=0)[:, None],
+            np.mean(gate * gate * added, axis=0)[:, None],
+            with_features,
+            gated.T @ v / len(z) @ (inverse @ inverse),
+        )
+
+    def change_products(
+        self, channel: Channel, rest: Array, gate_product: Array, seen: Array | None, fan_in: int
+    ) -> Array:
+        """E s'(p) T(p) s'(r) T(r) over pairs, from the products ``rest`` of what came and E s' s'; births are signs
+        where features are ``seen``."""
+        z = self._values @ roots(channel.covariance)[0]
+        v, gate, x = self._errors @ roots(channel.errors)[0], self._sigma.gate(z), self._sigma.function(z)
+        before, driven = _along_values(z, channel.covariance, channel.with_z), x @ channel.along.T
+        along_z = channel.with_z @ np.linalg.lstsq(channel.covariance, channel.with_z.T, rcond=None)[0]
+        total = gate_product * (rest - along_z)
+        for sign in (1.0, -1.0):
+            u = gate * (sign * v + driven)
+            change = before + u @ channel.kernel.T
+            if seen is not None:
+                change = change + fan_in * sign_births(u, seen)
+            total += (gate * change).T @ (gate * change) / (2 * len(z))
+        return np.asarray(total)
+
+    def _driven(self, layer: LayerAverages, along: Array) -> tuple[Array, Array]:
+        """z and s' H at the points."""
+        z = self._values @ roots(layer.covariance)[0]
+        return z, self._sigma.gate(z) * (self._sigma.function(z) @ along.T)
+
+
+def _along_values(z: Array, covariance: Array, with_z: Array) -> Array:
+    """m = R c^-1 z."""
+    return np.asarray(z @ np.linalg.lstsq(covariance, with_z.T, rcond=None)[0])
