@@ -49,7 +49,7 @@ Workers: processes=None; scheduler=None
 depth_law: quantity='learning_rate_scale'; claim=None; rival=None; inputs=None; loss='squared'; theory=True; workers=1;
     resume_in=None
 derive: activation='relu'; direction='up'; block_depth=0
-explain_transfer: rule='auto'
+explain_transfer: rule='auto'; optimizer='sgd'; of='absolute'; data=None
 fit_power_law: stderr=None
 judge: largest_share=0.0; of_rival=None
 local_slopes: stderr=None
@@ -71,7 +71,7 @@ train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None
     loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; precision='float64'
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
-transfer_learning_rate: rule='auto'
+transfer_learning_rate: rule='auto'; optimizer='sgd'; of='absolute'; data=None
 tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None; steps=None;
     epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08;
     precision='float64'

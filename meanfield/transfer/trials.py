@@ -95,7 +95,7 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
 }
 # The tuned optimizers: what others do has not been tried.
 TRIED = ("sgd", "adamw", "muon")
-# From here on plain nets hardly learned in the trials, so that their tuned rates say little.
+# From here on plain nets hardly learned in the one epoch of the trials, so that their tuned rates say little.
 PLAIN_LAYERS = 8
 
 LONGER = (
@@ -132,8 +132,8 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
         )
     if PLAIN in families and len(net.units) >= PLAIN_LAYERS:
         sentences.append(
-            f"plain nets of {PLAIN_LAYERS} layers or more hardly learned in the trials, so that their tuned rates say "
-            "little of how one step names them"
+            f"plain nets of {PLAIN_LAYERS} layers or more hardly learned in the one epoch of the trials, so that their "
+            "tuned rates say little of how one step names them"
         )
     return tuple(sentences)
 

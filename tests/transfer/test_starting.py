@@ -72,7 +72,12 @@ CHARACTER_DATA = np.eye(5)[RNG.integers(0, 5, (32, 4))].swapaxes(1, 2), RNG.inte
         (NET, DATA, "lion", ["no net was trained by Lion"]),
         (NET, DATA, "muon", ["0.8 to 25 times"]),
         (mf.MLP(depth=7, width=8, input_width=8, outputs=3), DATA, "adamw", []),
-        (mf.MLP(depth=8, width=8, input_width=8, outputs=3), DATA, "adamw", ["plain nets of 8 layers or more"]),
+        (
+            mf.MLP(depth=8, width=8, input_width=8, outputs=3),
+            DATA,
+            "adamw",
+            ["plain nets of 8 layers or more hardly learned"],
+        ),
         (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["1 to 6 times the tuned one"]),
         (mf.Transformer(**TOKENS, norm="pre"), TOKEN_DATA, "adamw", ["pre-norm Transformers fell as L^(-0.64) under"]),
         (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "adamw", []),
