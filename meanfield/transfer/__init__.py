@@ -2,6 +2,7 @@
 
 from meanfield.transfer.depth_law import LawQuestion
 from meanfield.transfer.law_quantities import LAW_QUANTITIES
+from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.premises import PRE_NORM_TRAINED, depth_over_width
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
@@ -14,6 +15,7 @@ __all__ = [
     "RULES",
     "GivenPower",
     "LawQuestion",
+    "OneStep",
     "Rule",
     "StableRate",
     "Tuning",

@@ -67,8 +67,8 @@ class Transfer:
     error: float
     premises: tuple[str, ...]
     warnings: tuple[str, ...]
-    optimizer: str = "sgd"
-    of: str = "absolute"
+    optimizer: str
+    of: str
 
 
 def transfer_learning_rate(

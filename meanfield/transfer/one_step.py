@@ -23,8 +23,8 @@ from meanfield.transfer.trials import SCALES, departures, trial_name, untried
 # What the step moves by 1, in mean squares, at the scale of each name.
 MOVED = {
     "absolute": "all layers",
-    "relative": "all layers, over their own mean squares,",
-    "last": "the last layer, over its own mean square,",
+    "relative": "all layers relative to themselves",
+    "last": "the last layer relative to itself",
     "outputs": "the outputs",
 }
 # What draws take beside net, data and optimizer.
