@@ -1,15 +1,16 @@
 """The rule of one step of the optimizer that trains: a rate goes by one of the four scales of its first step."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
 from math import hypot, log
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import require_choice
+from meanfield.common.validation import PremiseWarning, require_choice
 from meanfield.execution.step_scales import step_scales
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
@@ -29,6 +30,14 @@ MOVED = {
 }
 # What draws take beside net, data and optimizer.
 OF_DRAWS = tuple(name for name in signature(step_scales).parameters if name not in ("net", "data", "optimizer"))
+
+
+class Scale(NamedTuple):
+    """ln of the scale of one net, its standard error, and the premises of the theory that the net breaks."""
+
+    log: float
+    error: float = 0.0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,42 +107,45 @@ class OneStep(Rule):
         return ""  # what does not serve says so where its scale is taken
 
     def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
-        return self.of_net(end)[0] - self.of_net(start)[0]
+        return self.of_net(end).log - self.of_net(start).log
 
     def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
-        return hypot(self.of_net(start)[1], self.of_net(end)[1])
+        return hypot(self.of_net(start).error, self.of_net(end).error)
 
     def against(self, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
-        if len(start.units) == len(end.units):
-            return ()
-        name = trial_name(self.optimizer)
-        return tuple(dict.fromkeys((*departures(start, name), *departures(end, name))))
+        sentences = [*self.of_net(start).warnings, *self.of_net(end).warnings]
+        if len(start.units) != len(end.units):
+            name = trial_name(self.optimizer)
+            sentences += [*departures(start, name), *departures(end, name)]
+        return tuple(dict.fromkeys(sentences))
 
-    def of_net(self, net: CarriedNet) -> tuple[float, float]:
-        """ln of the scale of one net, and its standard error; each is found once."""
+    def of_net(self, net: CarriedNet) -> Scale:
+        """The scale of one net, which is found once."""
         if net not in self._known:
             self._known[net] = self._predicted(net) if self.data is None else self._drawn(net)
         return self._known[net]
 
     @cached_property
-    def _known(self) -> dict[CarriedNet, tuple[float, float]]:
+    def _known(self) -> dict[CarriedNet, Scale]:
         return {}
 
-    def _drawn(self, net: CarriedNet) -> tuple[float, float]:
+    def _drawn(self, net: CarriedNet) -> Scale:
         assert self.data is not None
         scales = step_scales(net, self.data, optimizer=self.optimizer, **self.drawn)
         median, error = median_scale(scales, SCALES[self.of])
-        return log(median), error
+        return Scale(log(median), error)
 
-    def _predicted(self, net: CarriedNet) -> tuple[float, float]:
+    def _predicted(self, net: CarriedNet) -> Scale:
         served = "give data=(inputs, targets), on which it is drawn for any net that trains"
-        try:
-            predicted: Any = predict(net, level="mean_field", optimizer=self.optimizer)
-        except (TypeError, ValueError) as why:
-            raise ValueError(f"no theory has this step of {self.step.name}: {why}; {served}") from why
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PremiseWarning)
+            try:
+                predicted: Any = predict(net, level="mean_field", optimizer=self.optimizer)
+            except (TypeError, ValueError) as why:
+                raise ValueError(f"no theory has this step of {self.step.name}: {why}; {served}") from why
         if (wanted := f"log_{SCALES[self.of]}") not in predicted:
             left_out = predicted.attrs.get("left_out", f"level 'mean_field' answers none for {self.step.name}")
             raise ValueError(
                 f"no theory has the scale of {self.of!r} for this {type(net).__name__}: {left_out}; {served}"
             )
-        return float(predicted[wanted]), 0.0
+        return Scale(float(predicted[wanted]), warnings=tuple(str(each.message) for each in caught))

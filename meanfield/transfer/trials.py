@@ -123,7 +123,7 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
     """
     tried = "adamw" if optimizer == "lion" else optimizer
     families = _families(net)
-    sentences = [_of_slope(family, tried) for family in families if family in SLOPES and tried in TRIED]
+    sentences = [part for family in families if family in SLOPES and (part := slopes_part(family, tried))]
     if isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid):
         sentences.append(
             "in trials Transformers of 16 channels on characters learned the frequencies of letters alone, which is "
@@ -161,7 +161,10 @@ def _families(net: Net) -> list[str]:
     return [family for family, is_it in belongs.items() if is_it]
 
 
-def _of_slope(family: str, optimizer: str) -> str:
+def slopes_part(family: str, optimizer: str) -> str:
+    """How tuned rates of a family of `SLOPES` fell beside what one step of the optimizer says; empty if not tried."""
+    if optimizer not in SLOPES[family]:
+        return ""
     tuned, of_step = SLOPES[family][optimizer]
     return (
         f"tuned rates of {family} fell as L^({tuned:.2f}) under {optimizer} in trials on digits, where its first step "

@@ -110,7 +110,7 @@ def on_data(net: Any, source: str) -> Any:
         return replace(net, tokens=data.tokens, **sizes)
     if net.grid:
         if not len(net.grid) == len(data.sides) == 2:
-            raise ValueError(f"--data {source} is no grid of {len(net.grid)} axis; images go to 'cnn 2d pooled'")
+            raise ValueError(f"--data is {source}, of axes {data.sides}: this net has {net.grid}; give 'cnn 2d pooled'")
         return replace(net, grid=data.sides, input_channels=data.channels, **sizes)
     return replace(net, **sizes) if net.units[0].skip == 0 else replace(net, input_width=data.values, **sizes)
 
