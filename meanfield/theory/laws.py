@@ -20,6 +20,8 @@ from scipy.special import gammaln, logsumexp
 from meanfield.common.validation import Array, require_choice, require_count
 from meanfield.nets.layered import Layer, Sequential
 from meanfield.nets.scalings import SCALINGS, scaling_exponent, settled_scaling
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
 
 # Where an asymptote is read off, and how closely logarithms must lie on a line to be those of a power.
 FAR = (64, 128, 256)
@@ -59,7 +61,9 @@ def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
     return np.asarray(layer * (2 * layer**2 + 1) / 12)
 
 
-def residual_exponent(scaling: str | float, block_depth: int, stem: int = 0, tail: int = 0) -> float:
+def residual_exponent(
+    scaling: str | float, block_depth: int, stem: int = 0, tail: int = 0, *, optimizer: str | Optimizer = "sgd"
+) -> float:
     """Exponent of eta*(K) ~ K^x for residual nets; NaN where no power law holds.
 
     A block of k layers with branch multiplier a and variance factor f contributes a^2 f^(k-1) k n to the kernel by
@@ -79,15 +83,37 @@ def residual_exponent(scaling: str | float, block_depth: int, stem: int = 0, tai
     With a stem of one layer that reads C_0 channels, a rise as K^x ends near K = (k n / C_0)^(1/x) blocks of n
     channels, where eta* is about two thirds of what it tends to.
 
+    An ``optimizer`` whose first step is the signs or the polar factor of gradients forgets that the gradients of a
+    branch carry a and the sizes of its weights. Each layer of a branch then has a f^((k-1)/2) in the change of the
+    stream in place of its square, and all blocks move a unit in the direction of almost one error, coherently:
+
+        eta* ~ 1 / (K a f^((k-1)/2)):   "init" (k - 3)/2,   a number alpha >= 1/2, or its name, alpha - 1,
+
+    with the same ends to a rise.
+
     Raises:
-        TypeError, ValueError: an unknown scaling, an alpha that is not finite, a block depth below 1.
+        TypeError, ValueError: an unknown scaling, an alpha that is not finite, a block depth below 1, an optimizer that
+            is none or whose first step depends on more than signs or polar factors.
 
     Source: docs/theory.md section 8, for any k; Zheng et al. 2026, tables 1, 9 (SGD) agree for their
-    scalings, Zhang et al. 2026, section 3.4 does not.
+    scalings, Zhang et al. 2026, section 3.4 does not. Other optimizers: section 24; Zheng et al. 2026, tables 2, 8.
     """
     k = require_count("block_depth", block_depth, why="layers of a branch")
     multiplier, variance = _powers_under(settled_scaling(scaling))
-    return exponent_of(BranchPowers(stem, tail, multiplier, (variance,) * k))
+    step = FirstStep(optimizer)
+    if why := law_refusal(step):
+        raise ValueError(why)
+    return exponent_of(BranchPowers(stem, tail, multiplier, (variance,) * k), step)
+
+
+def law_refusal(step: FirstStep) -> str:
+    """Why no law over depth is known of this optimizer's first step; empty if one is."""
+    if step.form_of("hidden") is not None:
+        return ""
+    return (
+        f"the first step of {step.name} depends on more than the signs or the polar factor of gradients, and what it "
+        "makes of the size of a branch is not known"
+    )
 
 
 def _powers_under(scaling: str | float) -> tuple[float, float]:
@@ -95,15 +121,17 @@ def _powers_under(scaling: str | float) -> tuple[float, float]:
     return -scaling_exponent(scaling), -1.0 if scaling == "init" else 0.0
 
 
-def exponent_of(powers: BranchPowers) -> float:
-    """The exponent of blocks whose factors go as these powers of K, as `residual_exponent` gives it; NaN where no power
-    law holds.
+def exponent_of(powers: BranchPowers, step: FirstStep | None = None) -> float:
+    """The exponent of blocks whose factors go as these powers of K, as `residual_exponent` gives it for the first step
+    of an optimizer (gradient descent if not given); NaN where no power law holds.
 
-    Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, and the largest counts.
+    Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, or the root of that in
+    a step that forgets the size of gradients, and the largest counts.
     """
     if powers.carried > -1 + ROUNDING:
         return nan
-    bare = -(1 + powers.carried - min(powers.variances))
+    own = powers.carried - min(powers.variances)
+    bare = -(1 + own) if step is None or step.is_descent else -(1 + own / 2)
     largest = 0.0 if powers.stem else 0.5 if powers.tail else inf
     return min(bare, largest) + 0.0  # no negative zero
 

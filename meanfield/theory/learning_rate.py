@@ -13,7 +13,16 @@ from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
 from meanfield.nets.transformer import TokenStream
-from meanfield.theory.laws import NoPower, branch_powers, exponent_of, keeps_energies, single_site_overlap
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
+from meanfield.theory.laws import (
+    NoPower,
+    branch_powers,
+    exponent_of,
+    keeps_energies,
+    law_refusal,
+    single_site_overlap,
+)
 from meanfield.theory.loops import log_update_energies, loop_exponent
 from meanfield.theory.mean_field.concatenated_errors import concatenated_label_refusal, concatenated_terms
 from meanfield.theory.mean_field.label_term import label_profiles
@@ -81,18 +90,23 @@ def scales_at(net: Sequential | Loop | TokenStream, depths: Sequence[int]) -> Ar
 
 
 @takes(Sequential | Loop)
-def learning_rate_exponent(net: Sequential | Loop) -> float:
+def learning_rate_exponent(net: Sequential | Loop, optimizer: str | Optimizer = "sgd") -> float:
     """x of eta* ~ L^x at large depth; NaN where eta* is no power of it.
 
     Plain nets -3/2 (Zhang et al. 2026) where energies pass every layer unchanged: under the fan-in rule, with gates
     that know the sign alone and no edge at which signals are lost. Elsewhere each layer has a gain other than 1, and
     eta* is an exponential of the depth in the end. Residual nets as `residual_exponent`, by the powers of K that the
     factors and variances of their layers follow, loops by `loop_exponent`.
+
+    The scale is that of the first step of the ``optimizer``. In plain nets signs and polar factors have the same power
+    as descent; in residual nets they have another (`residual_exponent`); in loops theirs is not known.
     """
-    return law_over_depth(net)[0]
+    return law_over_depth(net, optimizer=optimizer)[0]
 
 
-def law_over_depth(net: Sequential | Loop, depths: Iterable[int] = ()) -> tuple[float, str]:
+def law_over_depth(
+    net: Sequential | Loop, depths: Iterable[int] = (), *, optimizer: str | Optimizer = "sgd"
+) -> tuple[float, str]:
     """The exponent of `learning_rate_exponent`, and why there is none, as the end of a sentence; empty if there is.
 
     It is read off the layers of nets of this family at several depths, and of loops off their steps, not off the
@@ -101,7 +115,13 @@ def law_over_depth(net: Sequential | Loop, depths: Iterable[int] = ()) -> tuple[
     Args:
         net: of the family.
         depths: further depths at which the layers must follow the law.
+        optimizer: whose first step from rest it is.
     """
+    step = FirstStep(optimizer)
+    if why := law_refusal(step):
+        return nan, why
+    if isinstance(net, Loop) and not step.is_descent:
+        return nan, f"what the first step of {step.name} makes of the uses of one matrix is not known"
     if isinstance(net, Sequential) and not net.follows_one_rule:
         return nan, "a list of units says what it is at one depth alone"
     try:
@@ -109,7 +129,7 @@ def law_over_depth(net: Sequential | Loop, depths: Iterable[int] = ()) -> tuple[
             exponent = loop_exponent(net)
         elif net.has_skips:
             powers = branch_powers(net, depths)
-            exponent = exponent_of(powers)
+            exponent = exponent_of(powers, step)
             return exponent, _growing(powers.carried) if isnan(exponent) else ""
         else:
             exponent = POWER if keeps_energies(net) else nan

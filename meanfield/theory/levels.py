@@ -43,6 +43,7 @@ from meanfield.theory.mean_field.concatenated_errors import (
     concatenated_output_refusal,
     concatenated_terms,
 )
+from meanfield.theory.mean_field.first_steps import first_step_refusal, first_step_terms
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
@@ -51,7 +52,8 @@ from meanfield.theory.mean_field.output_term import (
     output_error,
     output_term_refusal,
 )
-from meanfield.theory.mean_field.plain_steps import few_channels_warning, plain_step_refusal, plain_step_terms
+from meanfield.theory.mean_field.plain_steps import few_channels_warning
+from meanfield.theory.mean_field.sampled_loops import loop_step_refusal, loop_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
@@ -306,7 +308,7 @@ class MeanFieldLevel(NetLevel):
         if "optimizer" in options.asked:
             if options.batch is not None:
                 return BATCH_OF_DESCENT
-            if why := plain_step_refusal(net, options.step, options.inputs):
+            if why := first_step_refusal(net, options.step, options.inputs):
                 return why
         return super().serves(net, options)
 
@@ -320,8 +322,9 @@ class MeanFieldLevel(NetLevel):
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if "optimizer" in options.asked:
-            terms = plain_step_terms(net, options.step, options.inputs, options.loss)
-            _warn(thin_input_warning(net) if options.inputs is None else "", few_channels_warning(net))
+            terms = first_step_terms(net, options.step, options.inputs, options.loss)
+            thin = thin_input_warning(net) if options.inputs is None else ""
+            _warn(thin, "" if net.has_skips else few_channels_warning(net))
             attrs = {"optimizer": options.step.name, "loss": options.loss}
             return self.dataset(net, options, terms.values, attrs | terms.described)
         if options.asked & {"batch", "loss"}:
@@ -569,8 +572,19 @@ class LoopMeanFieldLevel(LoopLevel):
     name = "mean_field"
     whose = "all loops"
 
+    def serves(self, net: Loop, options: Options) -> str | None:
+        if "optimizer" in options.asked and (why := loop_step_refusal(net, options.step)):
+            return why
+        return super().serves(net, options)
+
     def takes(self, net: Loop, options: Options) -> set[str]:
-        return {"correlations"}
+        return {"optimizer"} if "optimizer" in options.asked else {"correlations"}
+
+    def predict(self, net: Loop, options: Options) -> xr.Dataset:
+        if "optimizer" not in options.asked:
+            return super().predict(net, options)
+        terms = loop_step_terms(net, options.step)
+        return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | terms.described)
 
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
         """The logarithms by step and, if asked for, by pair of steps; step s is the increment that makes h_s of

@@ -279,7 +279,7 @@ def test_refusals(net, optimizer, words):
     assert words in plain_step_refusal(net, FirstStep(optimizer))
     with pytest.raises(ValueError, match="simulate"):
         plain_step_terms(net, FirstStep(optimizer))
-    if not net.has_skips:
+    if not net.has_skips and net.activation != "gelu":  # which sampled units serve
         with pytest.raises(ValueError, match=words):
             mf.predict(net, level="mean_field", optimizer=optimizer)
 

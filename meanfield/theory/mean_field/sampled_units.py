@@ -1,0 +1,307 @@
+"""One step of any optimizer from rest over a sample of the units of wide layers: several samples, any activation, any
+number of outputs over the width.
+
+At leading order in 1/width the units of a layer are independent and alike, given averages over all of them. So a layer
+is a sample of its units, without weights: what a matrix W of variance s gives to a vector is Gaussian, but for what it
+gave before. With columns over the samples of a batch, X and H = W X of the forward pass, U and G = W^T U of the
+backward one, and V what the step changes below,
+
+    H   = Gaussian of covariance s X^T X over samples, new for every unit
+    G   = X (X^T X)^-1 (H^T U) + Gaussian of covariance s U^T U
+    W V = H A + U R + Gaussian of covariance s (V^T V - V^T X A),
+          A = (X^T X)^-1 X^T V,  R = (U^T U)^-1 (G^T V - G^T X A)
+
+in which the sums over units are the widths times means over the sample. The first two say how the features of a unit
+drive its own error, which matters where outputs are not few against the width; the last is what W hands up along the
+errors that came down through it. The move of W itself adds the births
+
+    descent  U X^T X,   polar factor  f U M, M = B^(1/2) (B^(1/2) U^T U B^(1/2))^(-1/2) B^(1/2) with B = X^T X,
+    signs    sum_x sign(u . x) x over the units x below, for each unit u above.
+
+Values of a stream keep their units over all blocks, and so remember their gates. The outputs are a layer of M units,
+whose errors are z - y over M and the number of samples.
+
+Averages over P units err by about P^(-1/2), and by 1/P in the mean; the scatter between replicates says by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from meanfield.common.gaussian_averages import even_normals
+from meanfield.common.machine import on_one_thread, progress
+from meanfield.common.validation import Array, require_array, takes
+from meanfield.nets.layered import INPUT_LAYOUT, Sequential
+from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
+from meanfield.theory.mean_field.layers import input_variance
+
+# Units of a layer and replicates: of one sample; of several, whose errors at few outputs differ from draw to draw, and
+# with signs of sums over them, which take the square of the units.
+ONE_SAMPLE, SEVERAL, SIGNS_OF_SEVERAL = (2**12, 4), (2**10, 32), (2**9, 32)
+MOST_SAMPLES = 16
+# Normals of a unit that can be spread evenly.
+MOST_NORMALS = 21_201
+# Singular values of Gram matrices below this share of the largest are rounding.
+RANK = 1e-10
+# Products of a unit above and one below that are held at once.
+SIGNS_AT_ONCE = 2**22
+
+
+class Averages(NamedTuple):
+    """S_l of every unit and the mean square change of the outputs under the error of the labels, of the outputs, and of
+    both, (3, L + 1), and their standard errors; mean squares of the values, (L,); and how they were taken."""
+
+    energies: Array
+    errors: Array
+    values: Array
+    attrs: Mapping[str, float]
+
+
+@takes(Sequential)
+def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> Averages:
+    """One step of this optimizer from rest.
+
+    Raises:
+        ValueError: a net, an input or an optimizer that is not served, saying why.
+    """
+    if why := sampled_step_refusal(net, step, inputs):
+        raise ValueError(why)
+    given = None if inputs is None else require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
+    signs = SIGN in {step.form_of(net.role_of(name)) for name in net.weights}
+    count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
+    runs, values = [], []
+    with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
+        for replicate in progress(range(replicates), replicates, "replicate"):
+            sampled = SampledNet(net, given, count, replicate)
+            kinds = sampled.errors_of_all_kinds(loss)
+            runs.append([SampledStep(sampled, step, errors).energies() for errors in kinds])
+            values.append([float((sampled.values[end] ** 2).mean()) for end in net.unit_ends])
+    attrs = {"sampled_units": count, "replicates": replicates}
+    error = np.std(runs, axis=0, ddof=1) / sqrt(replicates)
+    return Averages(np.mean(runs, axis=0), error, np.mean(values, axis=0), attrs)
+
+
+@takes(Sequential)
+def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
+    """Why `sampled_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
+    given, take = f"this is a {type(net).__name__}", "draw it with `simulate`"
+    if net.sites > 1 or net.taps > 1 or net.is_pooled:
+        return (
+            f"one step of {step.name} is predicted in nets with skip connections, smooth activations or layers that "
+            f"differ for one site alone; {given} of {net.sites} sites and {net.taps} taps: {take}"
+        )
+    if any(net.normalised_at(place) is not None for place in range(len(net.layers) + 1)):
+        return f"one step of {step.name} is not predicted behind normalisations of layers that differ: {take}"
+    least = min(net.channels_by_layer)
+    if net.inputs > min(MOST_SAMPLES, least):
+        return (
+            f"one step of {step.name} joins the errors of all samples, whose averages are taken for up to "
+            f"{MOST_SAMPLES} of them and no more than units; {given} of {net.inputs} under {least} units: take fewer, "
+            f"or {take}"
+        )
+    if _normals_of(net) > MOST_NORMALS:
+        return (
+            f"one step of {step.name} follows a unit through all layers, up to {MOST_NORMALS:,} numbers; {given} of "
+            f"{len(net.layers):,} layers and {net.inputs} sample(s): lower the depth"
+        )
+    for name in net.weights:
+        if step.form_of(net.role_of(name)) is None:
+            return (
+                f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient at "
+                f"{name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {take}"
+            )
+    if inputs is not None and any(layer.skip == 0 for layer in net.layers):
+        return "a stream that starts from given values is not Gaussian; put a layer before it: stem=1"
+    return ""
+
+
+def _normals_of(net: Sequential) -> int:
+    """Those of one unit in every layer: its value and its error, of inputs, of outputs and of labels too."""
+    return (2 * len(net.layers) + 4) * net.inputs
+
+
+class Errors(NamedTuple):
+    """Errors at the outputs of a matrix, U, and what it sends down to the values that it reads, G: (units, samples)."""
+
+    above: Array
+    below: Array
+
+
+class Moved(NamedTuple):
+    """What a matrix adds to changes above it: that which errors and features give to a unit, (units, samples), and the
+    covariance over samples of the rest."""
+
+    given: Array
+    fresh: Array
+
+
+class SampledNet:
+    """The layers of a net in so many sampled units, before anything moves."""
+
+    def __init__(self, net: Sequential, inputs: Array | None, count: int, replicate: int) -> None:
+        self.net, samples, layers = net, net.inputs, net.layers
+        normals = even_normals(_normals_of(net), replicate).random(count)
+        self._normals = iter(np.moveaxis(normals.reshape(count, -1, samples), 1, 0))
+        start = next(self._normals) * np.sqrt(input_variance(net))
+        values = self.values = [start if inputs is None else inputs.reshape(samples, -1).T]
+        self.features, self.gates, self.raised = list[Array](), list[Array](), list[Array]()
+        for number in range(len(layers) + 1):
+            sigma = net.sigma_at(number)
+            self.features.append(sigma.function(values[-1]))
+            self.gates.append(sigma.gate(values[-1]))
+            self.raised.append(next(self._normals) @ root(self.variance(number) * self.gram(number)))
+            if number < len(layers):
+                skip = layers[number].skip
+                branch = layers[number].multiplier * self.raised[-1]
+                values.append(branch if skip is None else values[skip] + branch)
+        self._labels, self._backward = next(self._normals), list(self._normals)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of values 0 .. N and of the outputs."""
+        return (*self.net.channels_by_layer, self.net.outputs)
+
+    def variance(self, number: int) -> float:
+        """That of the weights which read value ``number``."""
+        net = self.net
+        if number == len(net.layers):
+            return net.head_variance
+        return net.layers[number].variance_factor / (net.sigma_at(number).gain * self.widths[number])
+
+    def gram(self, number: int) -> Array:
+        """X^T X over samples of the features of a value."""
+        return self.widths[number] * mean_product(self.features[number], self.features[number])
+
+    def errors_of_all_kinds(self, loss: str) -> list[list[Errors]]:
+        """Errors at the matrices of layers 1 .. N and at the readout: of the labels, of the outputs, and of both.
+
+        Of one sample and the squared loss they are those of many outputs, times what M of them are; else those of M.
+        """
+        net = self.net
+        count = len(self._labels) if net.inputs == 1 and loss == "squared" else net.outputs
+        outputs, labels = self.raised[-1][:count], -self._labels[:count]
+        if loss == "cross_entropy":  # labels are drawn evenly: the largest of M normals
+            labels = -net.outputs * (labels == labels.max(axis=0)) + 1.0
+            outputs = net.outputs * softmax(outputs, axis=0) - 1.0
+        scale = net.outputs * net.inputs
+        return [self._errors_down(above / scale) for above in (labels, outputs, outputs + labels)]
+
+    def _errors_down(self, above: Array) -> list[Errors]:
+        net, errors = self.net, [self._sent_down(len(self.net.layers), above)]
+        arriving: dict[int, Array] = {}  # by value, through the skip that starts there
+        for number in reversed(range(len(net.layers))):
+            layer, gated = net.layers[number], self.gates[number + 1] * errors[-1].below
+            at_value = gated + arriving.pop(number + 1, 0.0)
+            if layer.skip is not None:
+                arriving[layer.skip] = at_value
+            errors.append(self._sent_down(number, layer.multiplier * at_value))
+        return errors[::-1]
+
+    def _sent_down(self, number: int, above: Array) -> Errors:
+        if number == 0:  # inputs do not change
+            return Errors(above, np.zeros_like(self.features[0]))
+        width, raised = self.widths[number + 1], self.raised[number][: len(above)]
+        along = inverse(self.gram(number)) @ (width * mean_product(raised, above))
+        noise = self._backward[number] @ root(self.variance(number) * width * mean_product(above, above))
+        return Errors(above, self.features[number] @ along + noise)
+
+
+def mean_product(first: Array, second: Array) -> Array:
+    """Means over units of products between samples."""
+    return np.asarray(first.T @ second / len(first))
+
+
+def inverse(matrix: Array) -> Array:
+    """That of a symmetric matrix; 0 on what is rounding."""
+    return np.asarray(np.linalg.pinv(_finite(matrix), RANK, hermitian=True))
+
+
+def root(matrix: Array, power: float = 0.5) -> Array:
+    """The symmetric root of a covariance, or that power of it; 0 on what is rounding."""
+    values, vectors = np.linalg.eigh(_finite(matrix + matrix.T) / 2)
+    kept = values > RANK * max(values[-1], 0.0)
+    powers = np.where(kept, np.abs(np.where(kept, values, 1.0)) ** power, 0.0)
+    return np.asarray((vectors * powers) @ vectors.T)
+
+
+def _finite(matrix: Array) -> Array:
+    if not np.all(np.isfinite(matrix)):
+        raise OverflowError(
+            "sums over the units of a layer leave the range of floats: lower the depth, or scale branches or weights"
+        )
+    return matrix
+
+
+class SampledStep:
+    """One step of an optimizer on a `SampledNet` under given errors."""
+
+    def __init__(self, sampled: SampledNet, step: FirstStep, errors: list[Errors]) -> None:
+        self._sampled, self._step, self._errors = sampled, step, errors
+        self._names = list(sampled.net.weights)
+
+    def energies(self) -> Array:
+        """S_l of every unit, means over samples, and the mean square change of the outputs: (L + 1,)."""
+        net, nothing = self._sampled.net, np.zeros((self._sampled.net.inputs,) * 2)
+        changes = [Moved(np.zeros_like(self._sampled.features[0]), nothing)]
+        for number, layer in enumerate(net.layers):
+            moved = self._through(number, changes[-1])
+            given, fresh = layer.multiplier * moved.given, layer.multiplier**2 * moved.fresh
+            if layer.skip is not None:
+                given, fresh = given + changes[layer.skip].given, fresh + changes[layer.skip].fresh
+            changes.append(Moved(given, fresh))
+        outputs = self._through(len(net.layers), changes[-1])
+        return np.array([_energy(changes[end]) for end in net.unit_ends] + [_energy(outputs)])
+
+    def _through(self, number: int, change: Moved) -> Moved:
+        """W V and the births of a matrix, from the change of the value that it reads."""
+        sampled, widths = self._sampled, self._sampled.widths
+        features, gates, raised = (of[number] for of in (sampled.features, sampled.gates, sampled.raised))
+        above, below = self._errors[number]
+        met = gates * change.given
+        with_features = widths[number] * mean_product(features, met)
+        along = inverse(sampled.gram(number)) @ with_features
+        errors = widths[number + 1] * mean_product(above, above)
+        with_errors = widths[number] * (mean_product(below, met) - mean_product(below, features) @ along)
+        returned = inverse(errors) @ with_errors
+        energy = widths[number] * (mean_product(met, met) + mean_product(gates, gates) * change.fresh)
+        fresh = sampled.variance(number) * (energy - with_features.T @ along)
+        if number == len(sampled.net.layers):  # what errors do not span
+            fresh = fresh * max(0.0, 1 - np.linalg.matrix_rank(errors, hermitian=True) / widths[-1])
+        return Moved(raised[: len(above)] @ along + above @ returned + self._births(number), fresh)
+
+    def _births(self, number: int) -> Array:
+        """What the move of a matrix adds to its output."""
+        sampled, widths, name = self._sampled, self._sampled.widths, self._names[number]
+        above, features = self._errors[number].above, self._sampled.features[number]
+        role = sampled.net.role_of(name)
+        form = self._step.form_of(role)
+        if form == SIGN:
+            return widths[number] * signed_features(above, features)
+        gram = sampled.gram(number)
+        if form == POLAR:
+            half = root(gram)
+            middle = root(half @ (widths[number + 1] * mean_product(above, above)) @ half, -0.5)
+            factor = self._step.factor_of(role, widths[number + 1], widths[number])
+            return np.asarray(factor * above @ (half @ middle @ half))
+        return np.asarray(above @ gram)
+
+
+def signed_features(above: Array, features: Array) -> Array:
+    """The mean of sign(u . x) x over the units x below, for every unit u above."""
+    if above.shape[1] == 1:  # sign(u) |x|
+        return np.sign(above) * np.abs(features).mean()
+    rows = max(1, SIGNS_AT_ONCE // len(features))
+    narrow, parts = features.astype(np.float32), []  # signs of sums that rounding decides count for nothing
+    for start in range(0, len(above), rows):
+        sums = above[start : start + rows].astype(np.float32) @ narrow.T
+        parts.append(np.sign(sums, out=sums) @ narrow)
+    return np.concatenate(parts).astype(np.float64) / len(features)
+
+
+def _energy(change: Moved) -> float:
+    return float((change.given**2).mean() + np.trace(change.fresh) / len(change.fresh))
