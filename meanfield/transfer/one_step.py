@@ -17,6 +17,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import HYBRIDS
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.prediction import predict
+from meanfield.transfer.premises import NOTABLE, STEM_PREMISE
 from meanfield.transfer.rules import SAME_TRAINING, CarriedNet, Rule
 from meanfield.transfer.starting import median_scale
 from meanfield.transfer.trials import SCALES, departures, trial_name, untried
@@ -117,6 +118,9 @@ class OneStep(Rule):
         if len(start.units) != len(end.units):
             name = trial_name(self.optimizer)
             sentences += [*departures(start, name), *departures(end, name)]
+            rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
+            if start.units[0].skip == 0 and rise > log(NOTABLE):
+                sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
         return tuple(dict.fromkeys(sentences))
 
     def of_net(self, net: CarriedNet) -> Scale:

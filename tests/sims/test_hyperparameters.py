@@ -118,8 +118,7 @@ def test_standard_says_what_one_step_says_of_a_rate_over_depth(capsys, optimizer
     shared = ["--optimizer", optimizer, *MOVED]
     text = " ".join(printed(capsys, shared).split())
     nets = {LAYERS: mf.MLP(depth=6, width=256)}
-    if optimizer == "sgd":
-        nets[BLOCKS] = mf.ResidualMLP(depth=6, width=256, block_depth=2, scaling="none")
+    nets[BLOCKS] = mf.ResidualMLP(depth=6, width=256, block_depth=2, scaling="none")
     how = {"rule": "finite_depth"} if optimizer == "sgd" else {"optimizer": optimizer}
     found = json.loads(printed(capsys, [*shared, "--format", "json"]))["over_depth"]
     assert set(found) == {optimizer}

@@ -53,6 +53,17 @@ def test_theory_carries_plain_nets_as_draws_do(optimizer, of):
     assert abs(math.log(other.rate / predicted.rate)) > 0.15
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize(("scaling", "power"), [("init", -1), ("multiplier_sqrt", -0.5), ("multiplier_linear", 0)])
+def test_theory_carries_residual_nets_by_the_laws_of_signs_and_polar_factors(scaling, power, optimizer):
+    """K^-1, K^-1/2 and K^0 from 16 to 64 blocks, where descent has K^-1, K^0 and K^1: off by 1.5 or more."""
+    nets = [mf.ResidualMLP(depth=depth, width=4096, scaling=scaling) for depth in (16, 64)]
+    assert math.log(explained(*nets, optimizer=optimizer, of="relative").rate, 4) == pytest.approx(power, abs=0.06)
+    descent = math.log(explained(*nets, rule="finite_depth").rate, 4)
+    if scaling != "init":
+        assert 4 ** abs(descent - power) > 1.5
+
+
 def test_signs_and_gradients_differ_in_width():
     """Rates of AdamW fall as 1/n, those of Muon stay: one optimizer's rule is off by the factor of the widths."""
     nets = [mf.MLP(depth=4, width=width) for width in (128, 512)]
@@ -107,6 +118,16 @@ def test_nets_that_trials_speak_against_carry_with_a_warning():
         mf.transfer_learning_rate(0.01, *posts, optimizer="adamw", data=TOKEN_DATA, draws=4)
         wider = TOKENS[0].replace(norm="pre", ffn=5)
         mf.transfer_learning_rate(0.01, TOKENS[0], wider, optimizer="adamw", data=TOKEN_DATA, draws=4)
+
+
+def test_a_rise_without_a_stem_is_warned_of():
+    """Under AdamW rates of branches times K^(-3/2) rise, and those of K^(-1/2) fall."""
+    rising = [net.replace(scaling=1.5) for net in BLOCKS]
+    for nets, rises in ((rising, True), (rising[::-1], True), (BLOCKS, False)):
+        warned = explained(*nets, optimizer="adamw", of="last", **ON_CLASSES).warnings
+        assert any("stops every rise" in sentence for sentence in warned) == rises
+    stem = [net.replace(stem=1, input_width=64) for net in rising]
+    assert not explained(*stem, optimizer="adamw", of="last", **ON_CLASSES).warnings
 
 
 @pytest.mark.parametrize(
