@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield import optimizers
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.parameterizations import hyperparameter_table
 from meanfield.theory.laws import residual_exponent
-from meanfield.theory.learning_rate import law_over_depth
+from meanfield.theory.learning_rate import law_over_depth, step_scales_at
 from meanfield.theory.mean_field import residual_steps
 from meanfield.theory.mean_field.residual_steps import residual_step_terms
 from meanfield.theory.mean_field.stream_gates import GatePaths, PairGates
@@ -193,6 +194,8 @@ def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
         ]
         for depth in (8, 16, 32, 64, 128, 256)
     ]
+    few = step_scales_at(_net(scaling, block_depth, stem=stem, outputs=1, width=4096), (8, 16), "muon")
+    np.testing.assert_allclose(few, scales[:2], rtol=0.02)
     off = np.abs(np.diff(np.log2(scales)) - law)
     assert np.all(np.diff(off) < 0)
     assert off[-1] < 0.05
@@ -205,7 +208,7 @@ def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
         (mf.ResidualConvNet(depth=2, channels=8, grid=(4,)), "muon", "one sample and one site"),
         (_net(activation="gelu"), "adamw", "open or closed"),
         (_net(), "sophia", "more than the signs or the polar factor"),
-        (_net(), mf.optimizers.Muon(), "iterations"),
+        (_net(), optimizers.Muon(), "iterations"),
         (_net(blocks=60_000), "adamw", "hours of a processor"),
     ],
 )
