@@ -126,7 +126,7 @@ def transfer_learning_rate(
         >>> round(mf.transfer_learning_rate(0.1, small, large), 4)
         0.015
         >>> round(mf.transfer_learning_rate(0.001, small, large, optimizer="adamw"), 6)
-        0.000175
+        0.000158
     """
     step: dict[str, Any] = {"optimizer": optimizer, "of": of, "data": data, **options}
     carried = explain_transfer(rate, architecture_from, architecture_to, rule=rule, **step)
