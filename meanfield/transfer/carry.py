@@ -125,8 +125,8 @@ def transfer_learning_rate(
         >>> small, large = mf.MLP(depth=4, width=2048), mf.MLP(depth=16, width=2048)
         >>> round(mf.transfer_learning_rate(0.1, small, large), 4)
         0.015
-        >>> round(mf.transfer_learning_rate(0.001, small, large, optimizer="adamw"), 6)
-        0.000158
+        >>> round(mf.transfer_learning_rate(0.001, small, small.replace(depth=7), optimizer="adamw"), 4)
+        0.0005
     """
     step: dict[str, Any] = {"optimizer": optimizer, "of": of, "data": data, **options}
     carried = explain_transfer(rate, architecture_from, architecture_to, rule=rule, **step)

@@ -15,6 +15,7 @@ from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.first_steps import FirstStep
+from meanfield.transfer.premises import NOTABLE
 from meanfield.transfer.trials import CALIBRATIONS, LONGER, SCALES, departures, misses, trial_name
 
 MEDIAN = 0.5
@@ -87,7 +88,8 @@ def starting_rate(
     rate = median / calibration.ratio
     factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
     spec: Any = as_family(net)
-    against = tuple(filter(None, (calibration.warning, *misses(spec, name), *departures(spec, name))))
+    softened = _softened(net, data, optimizer, scale, median, how) if epsilon else ""
+    against = tuple(filter(None, (calibration.warning, softened, *misses(spec, name), *departures(spec, name))))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
     numbers = {"rate": rate, "low": rate / factor, "high": rate * factor}
@@ -117,6 +119,17 @@ def median_scale(scales: xr.Dataset, scale: str) -> tuple[float, float]:
             "or inputs are all 0; give a larger width, a smaller depth or other inputs"
         )
     return median, error / median if isfinite(error) else float("inf")
+
+
+def _softened(net: Net, data: Any, optimizer: str | Optimizer, scale: str, median: float, how: dict[str, Any]) -> str:
+    """That epsilon changes the first step, as the constants are those of steps that it leaves alone; empty if not."""
+    bare = median_scale(step_scales(net, data, optimizer=optimizer, **how | {"epsilon": 0.0}), scale)[0]
+    if abs(log(median / bare)) < log(NOTABLE):
+        return ""
+    return (
+        f"epsilon {how['epsilon']:g} makes the scale of the first step {median / bare:.3g} times what it is at 0: "
+        "gradients are not far above it, and the constant is that of steps that epsilon leaves alone"
+    )
 
 
 def _calibrated(optimizer: str | Optimizer) -> str:

@@ -118,5 +118,11 @@ def test_bad_input_is_refused_in_one_line(options, words):
     assert "\n" not in str(refusal.value)
 
 
+def test_an_epsilon_that_eats_the_step_is_warned_of():
+    assert started(optimizer="adamw", epsilon=1e-12)[1] == []
+    (sentence,) = started(optimizer="adamw", epsilon=10.0)[1]
+    assert "epsilon 10 makes the scale of the first step" in sentence
+
+
 def test_a_muon_of_ones_own_is_muon():
     assert started(optimizer=Muon(0.9, None))[0].attrs["scale_over_rate"] == CALIBRATIONS["muon"].ratio
