@@ -14,6 +14,7 @@ from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.laws import (
     NoPower,
@@ -102,7 +103,7 @@ SCALES = {
 
 @takes(Sequential | Loop)
 def step_scales_at(
-    net: Sequential | Loop, depths: Sequence[int], optimizer: str | Optimizer, of: str = "absolute"
+    net: Sequential | Loop, depths: Sequence[int], optimizer: str | Optimizer | Hybrid, of: str = "absolute"
 ) -> Array:
     """Mean-field scales of the first step of an optimizer, of the nets (or loops) that differ from this one in depth
     alone: (len(depths),).
@@ -120,15 +121,15 @@ def step_scales_at(
     require_choice("of", of, SCALES)
     name, step = SCALES[of], FirstStep(optimizer)
 
-    def scale(one: Sequential | Loop) -> float:
-        terms = loop_step_terms(one, step) if isinstance(one, Loop) else first_step_terms(one, step)
+    def scale(at_depth: Sequential | Loop) -> float:
+        terms = loop_step_terms(at_depth, step) if isinstance(at_depth, Loop) else first_step_terms(at_depth, step)
         return float(terms.values[name])
 
     return np.array([scale(net.replace(depth=depth)) for depth in depths])
 
 
 @takes(Sequential | Loop)
-def learning_rate_exponent(net: Sequential | Loop, optimizer: str | Optimizer = "sgd") -> float:
+def learning_rate_exponent(net: Sequential | Loop, optimizer: str | Optimizer | Hybrid = "sgd") -> float:
     """x of eta* ~ L^x at large depth; NaN where eta* is no power of it.
 
     Plain nets -3/2 (Zhang et al. 2026) where energies pass every layer unchanged: under the fan-in rule, with gates
@@ -143,7 +144,7 @@ def learning_rate_exponent(net: Sequential | Loop, optimizer: str | Optimizer = 
 
 
 def law_over_depth(
-    net: Sequential | Loop, depths: Iterable[int] = (), *, optimizer: str | Optimizer = "sgd"
+    net: Sequential | Loop, depths: Iterable[int] = (), *, optimizer: str | Optimizer | Hybrid = "sgd"
 ) -> tuple[float, str]:
     """The exponent of `learning_rate_exponent`, and why there is none, as the end of a sentence; empty if there is.
 

@@ -364,8 +364,10 @@ class Walk:
         own = forward.by_output(error.covariance) / scale**2
         features = net.channels_by_layer[-1] * forward.through_readout(forward.products[-1])
         kernel = up.kernel + self._linear_births("readout", net.outputs * own, features)
-        form, rest = self.step.form_of(net.role_of("readout")), np.diagonal(up.rest).mean()
+        form = self.step.form_of(net.role_of("readout"))
         along = np.linalg.lstsq(forward.outputs, up.with_z.T, rcond=None)[0].T
+        along_z = np.trace(along @ up.with_z.T)
+        rest = (along_z + (np.trace(up.rest) - along_z) * self._unseen_share()) / len(own)
         if error.values is None or error.outputs is None:
             with_outputs = error.slope * forward.outputs / scale
             energy = np.trace(kernel @ own @ kernel.T + 2 * along @ with_outputs @ kernel.T) / len(own)
@@ -380,6 +382,15 @@ class Walk:
             seen = forward.seen_by_readout(self._feature_points(net.depth))
             change = change + net.head_fan_in * sign_births(rows, seen)
         return float(rest + np.mean(change**2 + 2 * (error.outputs @ along.T) * change))
+
+    def _unseen_share(self) -> float:
+        """The share of the readout's weights that no error came down through: rows beside those that errors span."""
+        net, error = self.forward.net, self.error
+        taps = net.taps if net.readout == "convolution" else 1
+        seen = min(len(self.forward.outputs), net.outputs * taps)
+        if taps == 1 and error.values is not None:
+            seen = int(np.linalg.matrix_rank(error.values))
+        return 1.0 - seen / (net.outputs * taps)
 
 
 def _mean_share(count: int) -> float:
