@@ -30,6 +30,7 @@ from sims.common.tables import MISSING, table
 Record = dict[str, Any]
 _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " weights") for role in ROLES}
 LAYERS, BLOCKS = "fully-connected ReLU layers", "residual blocks without factor and normalisation"
+EXPONENTIAL = "an exponential of the depth"
 UNPREDICTED = "a factor that no theory has (mf.explain_transfer draws it, on data)"
 # Energies of blocks without a factor double at every block, so that floats hold their squares up to some 500.
 MOST_BLOCKS = 400
@@ -173,13 +174,15 @@ def _over_depth(parts: list[dict[str, Any]], common: Mapping[str, Any]) -> dict[
 def _factor(optimizer: str, net: MLP, depths: tuple[int, int]) -> float | str:
     """What a rate is multiplied by from one depth to the other, in the mean field; or why there is no such number."""
     if net.has_skips and max(depths) > MOST_BLOCKS:
-        return "an exponential of the depth"
+        return EXPONENTIAL
     if optimizer == "sgd":
         first, second = scales_at(net, depths)
         return float(second / first)
     try:
         start, end = (net.replace(depth=depth) for depth in depths)
         return mf.explain_transfer(1.0, start, end, optimizer=optimizer).rate
+    except OverflowError:
+        return EXPONENTIAL
     except ValueError:  # which says at length what it says here in short
         return UNPREDICTED
 
