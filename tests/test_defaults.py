@@ -49,7 +49,7 @@ Workers: processes=None; scheduler=None
 depth_law: quantity='learning_rate_scale'; claim=None; rival=None; optimizer='sgd'; epsilon=0.0; inputs=None;
     data=None; batch_size=None; loss=None; theory=None; workers=1; resume_in=None
 derive: activation='relu'; direction='up'; block_depth=0
-explain_transfer: rule='auto'
+explain_transfer: rule='auto'; optimizer='sgd'; of='absolute'; data=None
 fit_power_law: stderr=None
 judge: largest_share=0.0; of_rival=None
 local_slopes: stderr=None
@@ -62,6 +62,8 @@ predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; corr
     accuracy=None; optimizer='sgd'
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
+starting_rate: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0; workers=1;
+    resume_in=None
 step_scales: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0;
     precision='float64'; workers=1; resume_in=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
@@ -69,7 +71,7 @@ train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None
     loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; precision='float64'
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
-transfer_learning_rate: rule='auto'
+transfer_learning_rate: rule='auto'; optimizer='sgd'; of='absolute'; data=None
 tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None; steps=None;
     epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08;
     precision='float64'

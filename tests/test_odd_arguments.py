@@ -25,6 +25,8 @@ TRAINED = {
     "precision": "float64",
 }
 TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, **KEPT}
+SCALES = {"loss": "cross_entropy", "optimizer": "adamw", "epsilon": 0.0, "batch_size": None, **DRAWN}
+STEP = {"of": "last", "data": DATA}
 # Arguments that each function takes.
 SERVED = {
     "MLP": {
@@ -210,8 +212,24 @@ SERVED = {
         **DRAWN,
         **KEPT,
     },
-    "transfer_learning_rate": {"rate": 0.1, "architecture_from": NET, "architecture_to": NET, "rule": "finite_depth"},
-    "explain_transfer": {"rate": 0.1, "architecture_from": NET, "architecture_to": NET, "rule": "finite_depth"},
+    "transfer_learning_rate": {
+        "rate": 0.1,
+        "architecture_from": NET,
+        "architecture_to": NET,
+        "rule": "auto",
+        **STEP,
+        **SCALES,
+    },
+    "explain_transfer": {
+        "rate": 0.1,
+        "architecture_from": NET,
+        "architecture_to": NET,
+        "rule": "auto",
+        **STEP,
+        **SCALES,
+    },
+    "step_scales": {"net": NET, "data": DATA, "precision": "float64", **SCALES, **KEPT},
+    "starting_rate": {"net": NET, "data": DATA, **SCALES, **KEPT},
     "stable_rate": {"net": NET, "data": DATA, "loss": "cross_entropy", "level": None, "weights": None, **DRAWN, **KEPT},
     "tuned_rate": {
         "net": NET,

@@ -13,8 +13,8 @@ PREMISES = (
 PAPER = "Zheng et al. 2026"
 KEEPS_OVER_DEPTH = (
     "standard parameterization keeps the learning rate over depth, where the rate that suits a net does not stay: "
-    "`meanfield.explain_transfer` has the factor that one step of plain SGD asks for, by the kind of net; of other "
-    "optimizers there is no law over depth here: tune the rate again at the new depth, or take spectral"
+    "`meanfield.explain_transfer` has the factor that one step of the optimizer asks for, by the kind of net; carry by "
+    "it, tune the rate again at the new depth, or take spectral"
 )
 
 # What the paper trained (section 5.1). Optimizers of matrices stepped hidden weights only, AdamW all others.

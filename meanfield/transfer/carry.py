@@ -7,10 +7,14 @@ from math import exp, inf, log
 from sys import float_info
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
 from meanfield.nets.listed import listed_layers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
+from meanfield.optimizers.base import Optimizer
+from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.premises import (
     batch_warning,
     broken_premises,
@@ -44,6 +48,7 @@ class Transfer:
         error: relative standard error of the rate, from the draws that it rests on.
         premises: what the rates assume.
         warnings: the premises that these nets break.
+        optimizer, of: whose first step it is, and what that moves.
 
     Examples:
         >>> import meanfield as mf
@@ -62,19 +67,30 @@ class Transfer:
     error: float
     premises: tuple[str, ...]
     warnings: tuple[str, ...]
+    optimizer: str
+    of: str
 
 
 def transfer_learning_rate(
-    rate: float, architecture_from: CarriedNet, architecture_to: CarriedNet, *, rule: str | Rule = AUTO
+    rate: float,
+    architecture_from: CarriedNet,
+    architecture_to: CarriedNet,
+    *,
+    rule: str | Rule = AUTO,
+    optimizer: str | Optimizer = "sgd",
+    of: str = "absolute",
+    data: tuple[ArrayLike, ArrayLike] | None = None,
+    **options: Any,
 ) -> float:
     """The learning rate for one net from the rate that was tuned on another: rate times eta*(to) / eta*(from).
 
-    Dimensionless, and a statement about one step of plain SGD at initialisation; `explain_transfer` has its premises,
-    its error and the rates by the other rules. A `PremiseWarning` says where the nets break a premise, or are so deep
-    that drawn nets differ widely.
+    Dimensionless, and a statement about one step at initialisation, of plain SGD or of the ``optimizer`` that is named;
+    `explain_transfer` has its premises, its error and the rates by the other rules. A `PremiseWarning` says where the
+    nets break a premise, or are so deep that drawn nets differ widely.
 
     Args:
-        rate: learning rate of plain SGD, tuned on ``architecture_from``; of loops, that of updates by signs.
+        rate: learning rate tuned on ``architecture_from``, of plain SGD (of loops: of updates by signs), or of the
+            ``optimizer``.
         architecture_from, architecture_to: the two nets, of one family, or chains of the units of such nets; chains of
             layers that differ (`predict`), by rule "finite_depth"; any nets under a rule that reads no units,
             `meanfield.transfer.StableRate`.
@@ -98,7 +114,9 @@ def transfer_learning_rate(
 
     Raises:
         TypeError, ValueError: a rate that is not a positive number, an unknown rule, nets of two families, nets that
-            the rule does not serve, a carried rate outside the range of a float (under "auto", by every rule).
+            the rule does not serve, a carried rate outside the range of a float (under "auto", by every rule); an
+            unknown optimizer or change; a step that no theory has, where no data are given; a rule together with
+            them; data that do not fit.
 
     Source: Zhang et al. 2026, eq. 9, section 5; Wang et al. 2026, eqs. 3, 4; docs/theory.md section 15.
 
@@ -107,8 +125,11 @@ def transfer_learning_rate(
         >>> small, large = mf.MLP(depth=4, width=2048), mf.MLP(depth=16, width=2048)
         >>> round(mf.transfer_learning_rate(0.1, small, large), 4)
         0.015
+        >>> round(mf.transfer_learning_rate(0.001, small, small.replace(depth=7), optimizer="adamw"), 4)
+        0.0005
     """
-    carried = explain_transfer(rate, architecture_from, architecture_to, rule=rule)
+    step: dict[str, Any] = {"optimizer": optimizer, "of": of, "data": data, **options}
+    carried = explain_transfer(rate, architecture_from, architecture_to, rule=rule, **step)
     sentences = list(carried.warnings)
     if carried.interval is not None:
         low, high = carried.interval
@@ -120,7 +141,15 @@ def transfer_learning_rate(
 
 
 def explain_transfer(
-    rate: float, architecture_from: CarriedNet, architecture_to: CarriedNet, *, rule: str | Rule = AUTO
+    rate: float,
+    architecture_from: CarriedNet,
+    architecture_to: CarriedNet,
+    *,
+    rule: str | Rule = AUTO,
+    optimizer: str | Optimizer = "sgd",
+    of: str = "absolute",
+    data: tuple[ArrayLike, ArrayLike] | None = None,
+    **options: Any,
 ) -> Transfer:
     """A carried learning rate with its premises, its error, warnings, and what the other rules say.
 
@@ -141,7 +170,8 @@ def explain_transfer(
     start: Any
     end: Any
     rate = require_positive("rate", rate, why="it is a learning rate")
-    rule = _known(rule)
+    step = OneStep(optimizer=optimizer, of=of, data=data, drawn=options)
+    rule = _known(rule, step)
     start, end = map(as_family, (architecture_from, architecture_to))
     kinds = CarriedNet if isinstance(rule, str) else rule.nets
     if not (isinstance(start, kinds) and isinstance(end, kinds)):
@@ -162,7 +192,7 @@ def explain_transfer(
         rule_used, reason = _chosen(logs, start, end, refusals if "typical" in wanted else {})
     else:
         logs = {rule.name: rule.log_ratio(start, end)}
-        rule_used, reason = rule.name, "asked for"
+        rule_used, reason = rule.name, rule.title if rule is step else "asked for"
     interval = _interval(rate, start, end) if "typical" in logs else None
     assumed = rules[rule_used].assumptions
     return Transfer(
@@ -175,6 +205,8 @@ def explain_transfer(
         error=rules[rule_used].log_error(start, end),
         premises=premises(start, end) if assumed is None else assumed,
         warnings=_warnings(rules[rule_used], start, end, logs[rule_used], "typical" in wanted),
+        optimizer=step.step.name,
+        of=of,
     )
 
 
@@ -195,7 +227,8 @@ def _refusal(rule: Rule, start: CarriedNet, end: CarriedNet) -> str:
 def _warnings(rule: Rule, start: CarriedNet, end: CarriedNet, log_change: float, drawn: bool) -> tuple[str, ...]:
     """The premises that break, by a rule of one step; of others what they say of nets of two batch sizes."""
     if rule.assumptions is not None:
-        return (batch_warning(start, end),) if differ_in_batch(start, end) else ()
+        batches = (batch_warning(start, end),) if differ_in_batch(start, end) else ()
+        return (*batches, *rule.against(start, end))
     dead = TYPICAL.death(start, end) if drawn else ""
     return (*broken_premises(rule.name, start, end, log_change), *[dead] * bool(dead))
 
@@ -229,12 +262,19 @@ def _interval(rate: float, start: CarriedNet, end: CarriedNet) -> tuple[float, f
     return low, high
 
 
-def _known(rule: str | Rule) -> str | Rule:
-    """The rule of this name, or "auto"."""
-    if isinstance(rule, Rule):
+def _known(rule: str | Rule, step: OneStep) -> str | Rule:
+    """The rule of this name, or "auto"; that of one step where more than descent without data is asked for."""
+    if not isinstance(rule, Rule):
+        require_choice("rule", rule, (AUTO, *RULES, *RIVALS))
+        rule = rule if rule == AUTO else (RULES | RIVALS)[rule]
+    if step.is_default:
         return rule
-    require_choice("rule", rule, (AUTO, *RULES, *RIVALS))
-    return rule if rule == AUTO else (RULES | RIVALS)[rule]
+    if isinstance(rule, Rule):
+        raise ValueError(
+            f"rule {rule.name!r} is given beside optimizer, of or data, which ask for one step of {step.step.name}: "
+            "leave out the rule, or all of these"
+        )
+    return step
 
 
 def _wanted(rule: str | Rule, start: CarriedNet, end: CarriedNet, refusals: Mapping[str, str]) -> list[str]:

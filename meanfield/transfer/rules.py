@@ -86,6 +86,10 @@ class Rule(ABC):
         """Standard error of `log_ratio`, from the draws that it rests on."""
         return 0.0
 
+    def against(self, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
+        """What speaks against a rate that a rule with assumptions of its own carries between these nets."""
+        return ()
+
 
 class FiniteDepth(Rule):
     """The rate goes by the mean-field scale of the label term of each net at its own depth (`log_scale`)."""

@@ -2,8 +2,10 @@
 
 import json as _json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+import meanfield as mf
 from meanfield.nets import MLP, ResidualMLP
 from meanfield.parameterizations import (
     HYPERPARAMETERS,
@@ -20,13 +22,16 @@ from meanfield.parameterizations import (
     unmet_premises,
 )
 from meanfield.theory import scales_at
-from meanfield.transfer import PRE_NORM_TRAINED
+from meanfield.transfer import PRE_NORM, PRE_NORM_TRAINED, slopes_part
 from sims.common.hyperparameter_tables import compare_table
 from sims.common.report import Document
 from sims.common.tables import MISSING, table
 
 Record = dict[str, Any]
 _TITLES = {role: role.replace("_", " ") + ("" if role.endswith("bias") else " weights") for role in ROLES}
+LAYERS, BLOCKS = "fully-connected ReLU layers", "residual blocks without factor and normalisation"
+EXPONENTIAL = "an exponential of the depth"
+UNPREDICTED = "a factor that no theory has (mf.explain_transfer draws it, on data)"
 # Energies of blocks without a factor double at every block, so that floats hold their squares up to some 500.
 MOST_BLOCKS = 400
 
@@ -65,7 +70,9 @@ def assemble(
             record["agreeing"] += sum(cell.agrees for cell in compared)
             record["differing"] += [cell.sentence() for cell in compared if cell.is_off_sphere or not cell.agrees]
         record["warnings"] += [f"{name}: {sentence}" for sentence in unmet_premises(name, roles=roles, **shared)]
-    record["warnings"] += _over_depth(common)
+    record["over_depth"] = _over_depth(parts, common)
+    depths = common["base_depth"], common["depth"]
+    record["warnings"] += [_sentence(name, factors, depths) for name, factors in record["over_depth"].items()]
     record["roles"] = _cells(optimizer, by_role, base, shared)
     return record | {"premises": PREMISES}
 
@@ -143,34 +150,56 @@ def _source(optimizer: str, common: dict[str, Any]) -> str:
     return f"Zheng et al. 2026, table {printed.number} ({condition})"
 
 
-def _over_depth(common: Mapping[str, Any]) -> list[str]:
-    """What one step of plain SGD says of a rate over depth, where the standard parameterization keeps it: a sentence.
+def _over_depth(parts: list[dict[str, Any]], common: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
+    """Optimizer -> net -> the factor that its first step asks of a rate over depth, as `mf.explain_transfer` has it.
 
-    It has the factors by which `mf.explain_transfer` carries a rate between nets of these depths.
-
-    The nets are those of the tables without a factor on the branches, and fully-connected ones of as many layers. No
-    sentence where the parameterization knows the depth, or the depth stays.
+    The nets are those of the tables without a factor on the branches, and fully-connected ones of as many layers. In
+    place of a factor that does not exist stands why. Nothing where the parameterization knows the depth, or the depth
+    stays.
 
     Args:
+        parts: of the optimizers, each of which is taken to step all weights.
         common: sizes and parameterization, as `transfer_hyperparameters` names them.
     """
     depths = common["base_depth"], common["depth"]
     if common["parameterization"] != "standard" or depths[0] == depths[1]:
-        return []
-    layers = MLP(depth=1, width=common["width"])
+        return {}
     blocks = ResidualMLP(depth=1, width=common["width"], block_depth=common["block_depth"], scaling="none")
-    grown = "by an exponential of the depth" if max(depths) > MOST_BLOCKS else f"x {_factor(blocks, depths):.3g}"
-    return [
-        f"sgd over depth {depths[0]} -> {depths[1]}, by rule 'finite_depth' of mf.explain_transfer: the rate of "
-        f"fully-connected ReLU layers x {_factor(layers, depths):.3g}, of residual blocks without factor and "
-        f"normalisation {grown}; {PRE_NORM_TRAINED}"
-    ]
+    nets = {LAYERS: MLP(depth=1, width=common["width"]), BLOCKS: blocks}
+    names = dict.fromkeys(part["optimizer"] for part in parts)
+    return {name: {what: _factor(name, net, depths) for what, net in nets.items()} for name in names}
 
 
-def _factor(net: MLP, depths: tuple[int, int]) -> float:
-    """What a rate is multiplied by from one depth to the other."""
-    first, second = scales_at(net, depths)
-    return float(second / first)
+@lru_cache(maxsize=256)
+def _factor(optimizer: str, net: MLP, depths: tuple[int, int]) -> float | str:
+    """What a rate is multiplied by from one depth to the other, in the mean field; or why there is no such number."""
+    if net.has_skips and max(depths) > MOST_BLOCKS:
+        return EXPONENTIAL
+    if optimizer == "sgd":
+        first, second = scales_at(net, depths)
+        return float(second / first)
+    try:
+        start, end = (net.replace(depth=depth) for depth in depths)
+        return mf.explain_transfer(1.0, start, end, optimizer=optimizer).rate
+    except OverflowError:
+        return EXPONENTIAL
+    except ValueError:  # which says at length what it says here in short
+        return UNPREDICTED
+
+
+def _sentence(optimizer: str, factors: Mapping[str, float | str], depths: tuple[int, int]) -> str:
+    """The factors of one optimizer over depth as a warning, with what trials say of Transformers under it."""
+    asked = [f"{net} {'by ' * isinstance(of_net, str)}{_times(of_net)}" for net, of_net in factors.items()]
+    rule = "rule 'finite_depth'" if optimizer == "sgd" else f"optimizer={optimizer!r}"
+    trained = PRE_NORM_TRAINED if optimizer == "sgd" else slopes_part(PRE_NORM, optimizer)
+    return (
+        f"{optimizer} over depth {depths[0]} -> {depths[1]}, by {rule} of mf.explain_transfer: the rate of "
+        f"{', of '.join(asked)}{f'; {trained}' * bool(trained)}"
+    )
+
+
+def _times(factor: float | str) -> str:
+    return factor if isinstance(factor, str) else f"x {factor:.3g}"
 
 
 def json(record: Record) -> str:
@@ -182,9 +211,20 @@ def text(record: Record) -> str:
     """A plain table, where it comes from, and what to beware of."""
     base, wanted = (f"width {record[f'{of}width']}, depth {record[f'{of}depth']}" for of in ("base_", ""))
     question = f"Which values suit {wanted}, if the base values suit {base}?"
-    answer = f"Those of the table; warnings: {len(record['warnings'])}."
+    answer = f"Those of the table{_other_rates(record)}; warnings: {len(record['warnings'])}."
     notes = "\n".join(f"  - {sentence}" for sentence in _notes(record))
     return Document(question=question, answer=answer, parts=[_title(record), table(*_grid(record)), notes]).text()
+
+
+def _other_rates(record: Record) -> str:
+    """What one step asks of learning rates over depth, where the table keeps them; empty where it does not."""
+    rates = [
+        f"{optimizer} x {factor:.3g} in {net}"
+        for optimizer, factors in record["over_depth"].items()
+        for net, factor in factors.items()
+        if isinstance(factor, float)
+    ]
+    return f", but for learning rates over depth, by one step of {', '.join(rates)}" if rates else ""
 
 
 def markdown(record: Record) -> str:

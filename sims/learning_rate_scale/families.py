@@ -8,6 +8,7 @@ from meanfield.common import require_choice
 from meanfield.nets import MLP, SCALINGS, ConvNet, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
 from meanfield.verification import COMMON_SWEEP
 from sims.common.command import name_or_number
+from sims.common.images import DataShape
 
 BLOCK_DEPTHS = (1, 2, 3)
 SHOWN_RESIDUAL = (
@@ -94,6 +95,24 @@ def served(width: int, outputs: int) -> dict[str, Any]:
     nets = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width) | transformers(1, width, outputs)
     nets |= {f"{name} pooled": replace(nets[name], readout="pooled") for name in ("cnn 1d", "cnn 2d")}
     return nets | {short: nets[name] for short, name in ALIASES.items()}
+
+
+def on_data(net: Any, source: str) -> Any:
+    """The net with input, grid and outputs as the data have them.
+
+    A stream that begins at the input keeps its width: an image is embedded in it, whole or in patches.
+    """
+    data = DataShape.of(source)
+    if isinstance(net, TiedLoop):
+        return net
+    sizes: dict[str, Any] = {"outputs": data.classes}
+    if isinstance(net, Transformer):
+        return replace(net, tokens=data.tokens, **sizes)
+    if net.grid:
+        if not len(net.grid) == len(data.sides) == 2:
+            raise ValueError(f"--data is {source}, of axes {data.sides}: this net has {net.grid}; give 'cnn 2d pooled'")
+        return replace(net, grid=data.sides, input_channels=data.channels, **sizes)
+    return replace(net, **sizes) if net.units[0].skip == 0 else replace(net, input_width=data.values, **sizes)
 
 
 SHOWN_DEPTHS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)

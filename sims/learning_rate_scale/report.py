@@ -14,7 +14,7 @@ import meanfield as mf
 from meanfield.common import fit_power_law, require_count
 from meanfield.nets import ResidualConvNet, ResidualMLP, Transformer
 from meanfield.theory import learning_rate_exponent
-from meanfield.transfer import RIVALS, RULES, depth_over_width
+from meanfield.transfer import RIVALS, RULES, OneStep, depth_over_width
 from meanfield.verification import (
     COMMON_SWEEP,
     PAPERS_EXPONENT,
@@ -26,6 +26,7 @@ from meanfield.verification import (
 )
 from sims.common.report import ETA, Document, Report, answer, folded
 from sims.common.tables import MISSING, Grid, exponents, fraction, from_log, measured, number, table
+from sims.common.training_data import training_data
 from sims.learning_rate_scale.claims import (
     findings,
     fitted_law,
@@ -38,7 +39,7 @@ from sims.learning_rate_scale.claims import (
     slopes_of,
     swept_depths,
 )
-from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, served_as
+from sims.learning_rate_scale.families import FACTORS, SHOWN_DEPTHS, STARTS, on_data, served_as
 
 # Depth from which a net reaches the depths of some measured slope.
 LEAST_DEPTH = min(slope.depths[-1] for slope in measured_slopes())
@@ -248,8 +249,14 @@ def carried(options: argparse.Namespace) -> str:
         require_count(name, depth, why="a depth")
     net = served_as(options.family, options.width, options.outputs)
     net = net if options.stem is None else _on_stem(net, options)
-    rule = "auto" if options.rule is None else options.rule
-    return text(options.transfer, net, start, options.to, options.family, rule)
+    how: dict[str, Any] = {"optimizer": options.optimizer, "of": options.of}
+    if options.data is not None:
+        net = on_data(net, options.data)
+        how |= {"data": training_data(options.data, net), "batch_size": options.batch_size}
+    elif options.batch_size is not None:
+        raise ValueError(f"--batch-size is {options.batch_size}, but no data are given; give them with --data")
+    how |= {} if options.rule is None else {"rule": options.rule}
+    return text(options.transfer, net, start, options.to, options.family, **how)
 
 
 def _on_stem(net: Any, options: argparse.Namespace) -> Any:
@@ -260,9 +267,9 @@ def _on_stem(net: Any, options: argparse.Namespace) -> Any:
     return replace(net, stem=1, **{net.INPUT: options.stem})
 
 
-def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "auto") -> str:
-    """The report on one carried rate, the answer first."""
-    transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end), rule=rule)
+def text(rate: float, net: Any, start: int, end: int, family: str, **how: Any) -> str:
+    """The report on one carried rate, the answer first; ``how`` is that of `meanfield.explain_transfer`."""
+    transfer = mf.explain_transfer(rate, replace(net, depth=start), replace(net, depth=end), **how)
     parts: list[str | Grid] = [_rule_table(rate, net, start, end, transfer)]
     if transfer.interval is not None:
         low, high = transfer.interval
@@ -273,7 +280,8 @@ def text(rate: float, net: Any, start: int, end: int, family: str, rule: str = "
         "\n".join(["Premises:", *(folded(sentence, "- ", 2) for sentence in transfer.premises)]),
         *(f"WARNING: {sentence}" for sentence in transfer.warnings),
     ]
-    question = f"Which learning rate at depth {end}, if {rate:g} was tuned at depth {start} ({family})?"
+    under = f" under {transfer.optimizer}" if transfer.rule == OneStep.name else ""
+    question = f"Which learning rate at depth {end}{under}, if {rate:g} was tuned at depth {start} ({family})?"
     carried = f"{transfer.rate:.4g}{_error(transfer)}, by rule {transfer.rule!r}: {transfer.reason}."
     return Document(question=question, answer=carried, parts=parts).text()
 
@@ -283,7 +291,10 @@ def _error(transfer: mf.Transfer) -> str:
 
 
 def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> Grid:
-    """The rates of all rules, and of the exponents that papers print for this family."""
+    """The rates of all rules, and, of descent, of the exponents that papers print for this family."""
+    header = ["rule", "eta* by", "learning rate"]
+    if transfer.rule == OneStep.name:
+        return table(header, [[transfer.rule, transfer.reason, f"{transfer.rate:.4g}"]])
     powers = not isinstance(net, Transformer)
     law = learning_rate_exponent(net) if powers else nan
     titles = {name: (RULES | RIVALS)[name].title for name in transfer.rates}
@@ -296,7 +307,7 @@ def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transf
     printed = {paper: exponent for paper, exponent in printed_exponents(net).items() if exponent != law}
     for paper, exponent in printed.items():
         rows.append(["", f"L^({fraction(exponent)}) ({paper})", f"{rate * (end / start) ** exponent:.4g}"])
-    return table(["rule", "eta* by", "learning rate"], rows)
+    return table(header, rows)
 
 
 def _described(net: Any) -> str:

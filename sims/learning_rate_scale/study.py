@@ -39,6 +39,30 @@ OF_TRANSFER = (
         group="",
     ),
     Option(
+        "optimizer",
+        "whose first step carries the rate: sgd (default), adamw, lion, muon, muon_kimi, shampoo, soap and others, or "
+        "two of them, such as muon-adamw",
+        default="sgd",
+        metavar="NAME",
+        group="",
+    ),
+    Option(
+        "of",
+        "what that step moves by 1: absolute (default: all layers), relative (over their own size), last (the last "
+        "layer, over its own size) or outputs",
+        default="absolute",
+        metavar="CHANGE",
+        group="",
+    ),
+    Option(
+        "data",
+        "digits, mnist or a file with inputs and labels: first steps are drawn on them, 32 of each net, under "
+        "cross-entropy (default: predicted for white data, where there is a theory)",
+        metavar="SOURCE",
+        group="",
+    ),
+    Option("batch_size", "samples of a batch of --data (default: all)", int, metavar="B", group=""),
+    Option(
         "stem",
         "give residual nets of the transfer a plain layer below their blocks, which reads so many channels (default: "
         "none; it stops every rise)",
@@ -92,10 +116,12 @@ VARIABLES = (
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The nets, the loops and the Transformers at the greatest depth."""
-    for name in ("from", "to", "rule", "stem"):
+    unset = dict.fromkeys(("from", "to", "rule", "stem", "data", "batch_size")) | {"optimizer": "sgd", "of": "absolute"}
+    for name, default in unset.items():
         value = vars(options)[name]
-        if value is not None:
-            raise ValueError(f"--{name} is {value}, but there is no rate to carry; give one with --transfer")
+        if value != default:
+            written = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{written} is {value}, but there is no rate to carry; give one with --transfer")
     return shown(options.depth, options.width, options.outputs)
 
 

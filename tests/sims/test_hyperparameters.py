@@ -16,6 +16,7 @@ from meanfield.parameterizations import (
 from sims.hyperparameters.__main__ import COMMAND as simulation
 from sims.hyperparameters.__main__ import _common, _parts
 from sims.hyperparameters.report import assemble
+from sims.learning_rate_scale.study import STUDY
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
 MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]
@@ -96,18 +97,59 @@ def test_the_library_returns_what_the_command_prints(optimizer, others, paramete
         assert {role: cells["optimizer"] for role, cells in record["roles"].items()} == stepped_by
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_standard_says_what_one_step_says_of_a_rate_over_depth(capsys, optimizer):
-    """The factors that `mf.explain_transfer` gives; none where the depth stays."""
-    shared = ["--optimizer", optimizer, "--width", "256", "--base-width", "256", "--parameterization", "standard"]
-    text = " ".join(printed(capsys, [*shared, "--depth", "24", "--base-depth", "6"]).split())
-    nets = mf.MLP(depth=6, width=256), mf.ResidualMLP(depth=6, width=256, block_depth=2, scaling="none")
-    factors = [mf.explain_transfer(1.0, net, net.replace(depth=24), rule="finite_depth").rate for net in nets]
-    assert f"{factors[0]:.3g}" == "0.142"
-    for net, factor in zip(("ReLU layers", "without factor and normalisation"), factors, strict=True):
-        assert f"{net} x {factor:.3g}" in text
+LAYERS, BLOCKS = "fully-connected ReLU layers", "residual blocks without factor and normalisation"
+MOVED = [
+    "--width",
+    "256",
+    "--base-width",
+    "256",
+    "--parameterization",
+    "standard",
+    "--depth",
+    "24",
+    "--base-depth",
+    "6",
+]
+
+
+@pytest.mark.parametrize(("optimizer", "factor"), [("sgd", "0.142"), ("adamw", "0.138"), ("muon", "0.134")])
+def test_standard_says_what_one_step_says_of_a_rate_over_depth(capsys, optimizer, factor):
+    """The factors that `mf.explain_transfer` gives under the optimizer that is named, and no other's."""
+    shared = ["--optimizer", optimizer, *MOVED]
+    text = " ".join(printed(capsys, shared).split())
+    nets = {LAYERS: mf.MLP(depth=6, width=256)}
+    nets[BLOCKS] = mf.ResidualMLP(depth=6, width=256, block_depth=2, scaling="none")
+    how = {"rule": "finite_depth"} if optimizer == "sgd" else {"optimizer": optimizer}
+    found = json.loads(printed(capsys, [*shared, "--format", "json"]))["over_depth"]
+    assert set(found) == {optimizer}
+    for what, net in nets.items():
+        carried = mf.explain_transfer(1.0, net, net.replace(depth=24), **how).rate
+        assert found[optimizer][what] == pytest.approx(carried, rel=1e-12)
+        assert f"{optimizer} x {carried:.3g} in {what}" in text
+        assert f"{what} x {carried:.3g}" in text
+    assert f"{found[optimizer][LAYERS]:.3g}" == factor
     assert "keeps the learning rate over depth" in text
-    assert "explain_transfer" not in printed(capsys, [*shared, "--depth", "6", "--base-depth", "6"])
+    kept = printed(capsys, [*shared, "--depth", "6"])
+    assert "explain_transfer" not in kept
+    assert "but for learning rates over depth" not in kept
+
+
+def test_both_optimizers_of_a_hybrid_have_their_factors_and_others_none(capsys):
+    hybrid = json.loads(printed(capsys, ["--optimizer", "muon", "--others", "adamw", *MOVED, "--format", "json"]))
+    assert {name: f"{of[LAYERS]:.3g}" for name, of in hybrid["over_depth"].items()} == {
+        "muon": "0.134",
+        "adamw": "0.138",
+    }
+    text = " ".join(printed(capsys, ["--optimizer", "sophia", *MOVED]).split())
+    assert f"{LAYERS} by a factor that no theory has (mf.explain_transfer draws it, on data)" in text
+    assert "Answer: Those of the table; warnings: 3." in text
+
+
+def test_the_two_commands_carry_a_rate_alike(capsys):
+    factor = json.loads(printed(capsys, ["--optimizer", "adamw", *MOVED, "--format", "json"]))["over_depth"]["adamw"]
+    how = ["--transfer", "1", "--from", "6", "--to", "24", "--width", "256", "--optimizer", "adamw"]
+    assert STUDY.main(how) == 0
+    assert f"Answer:   {factor[LAYERS]:.4g}, by rule 'one_step'" in capsys.readouterr().out
 
 
 def test_depths_at_which_floats_hold_no_factor_are_said(capsys):

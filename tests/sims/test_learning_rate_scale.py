@@ -11,8 +11,9 @@ import meanfield as mf
 from figures import learning_rate_scale as figure
 from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict
+from sims.common.training_data import training_data
 from sims.learning_rate_scale import claims, report
-from sims.learning_rate_scale.families import depth_grid, served
+from sims.learning_rate_scale.families import depth_grid, on_data, served
 from sims.learning_rate_scale.study import STUDY as simulation
 from tests.sims.commands import finished_run
 
@@ -234,6 +235,35 @@ def test_transfer(capsys, family):
     assert ("WARNING: " in text) == bool(transfer.warnings)
 
 
+CARRIED = ["--transfer", "0.003", "--from", "2", "--to", "8", "--width", "32"]
+
+
+@pytest.mark.parametrize("of", ["absolute", "outputs"])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_transfer_under_an_optimizer(capsys, optimizer, of):
+    """The library's number and premises, and no law of descent beside it."""
+    assert simulation.main([*CARRIED, "--optimizer", optimizer, "--of", of]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    nets = [replace(served(32, 10)["mlp"], depth=depth) for depth in (2, 8)]
+    transfer = mf.explain_transfer(0.003, *nets, optimizer=optimizer, of=of)
+    assert f"learning rate at depth 8 under {optimizer}, if 0.003 was tuned" in text
+    assert f"Answer: {transfer.rate:.4g}, by rule 'one_step': first step of {optimizer}, {of}: mean field." in text
+    assert all(sentence in text for sentence in (*transfer.premises, *transfer.warnings))
+    assert "power_law" not in text
+    assert abs(transfer.rate / mf.explain_transfer(0.003, *nets, rule="finite_depth").rate - 1) > 0.03
+
+
+@pytest.mark.parametrize("family", ["mlp", "residual init k=1", "cnn 2d pooled", "transformer post", "looped"])
+def test_transfer_by_draws_on_data(capsys, family):
+    arguments = [*CARRIED, "--family", family, "--optimizer", "adamw", "--of", "last", "--data", "digits"]
+    assert simulation.main([*arguments, "--batch-size", "8"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    nets = [replace(on_data(served(32, 10)[family], "digits"), depth=depth) for depth in (2, 8)]
+    how = {"data": training_data("digits", nets[0]), "batch_size": 8}
+    transfer = mf.explain_transfer(0.003, *nets, optimizer="adamw", of="last", **how)
+    assert f"Answer: {transfer.rate:.4g} (+- {transfer.error:.0%}, from draws), by rule 'one_step'" in text
+
+
 def test_transfer_to_depths_of_the_order_of_the_width(capsys):
     """The answer is the median net's rate, with the interval of four nets in five and the reason."""
     arguments = ["--transfer", "0.1", "--from", "12", "--to", "300", "--width", "256", "--family", "mlp"]
@@ -258,6 +288,17 @@ def test_transfer_to_depths_of_the_order_of_the_width(capsys):
         (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),
         (["--transfer", "0.1", "--from", "0", "--to", "2"], "--from is 0"),
         (["--from", "3"], "give one with --transfer"),
+        (["--optimizer", "adamw"], "--optimizer is adamw, but there is no rate to carry"),
+        (["--batch-size", "3"], "--batch-size is 3, but there is no rate to carry"),
+        ([*CARRIED, "--batch-size", "3"], "--batch-size is 3, but no data are given"),
+        ([*CARRIED, "--data", "digits", "--batch-size", "0"], "batch_size is 0"),
+        ([*CARRIED, "--data", "digits", "--family", "cnn 1d"], "give 'cnn 2d pooled'"),
+        ([*CARRIED, "--data", "digits", "--family", "cnn"], "the net has outputs on a grid; pool its readout"),
+        ([*CARRIED, "--data", "nowhere.npz"], "nor a file that exists"),
+        ([*CARRIED, "--optimizer", "adam"], "optimizer is 'adam'; choose one of 'sgd'"),
+        ([*CARRIED, "--of", "all"], "of is 'all'; choose one of 'absolute'"),
+        ([*CARRIED, "--of", "last"], "no theory has the scale of 'last' for this MLP"),
+        ([*CARRIED, "--optimizer", "adamw", "--rule", "exact"], "rule 'exact' is given beside optimizer"),
         (["--stem", "3"], "--stem is 3, but there is no rate to carry"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--stem", "3"], "--stem 3 is for residual nets"),
         (["--transfer", "1", "--from", "1", "--to", "2", "--family", "residual", "--stem", "0"], "--stem is 0"),

@@ -1,0 +1,155 @@
+"""The rule of one step of the optimizer that trains: a rate goes by one of the four scales of its first step."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from math import hypot, log
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from meanfield.common.validation import PremiseWarning, require_choice
+from meanfield.execution.step_scales import step_scales
+from meanfield.nets.net import Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import HYBRIDS
+from meanfield.optimizers.first_steps import FirstStep
+from meanfield.theory.prediction import predict
+from meanfield.transfer.premises import NOTABLE, STEM_PREMISE
+from meanfield.transfer.rules import SAME_TRAINING, CarriedNet, Rule
+from meanfield.transfer.starting import median_scale
+from meanfield.transfer.trials import SCALES, departures, trial_name, untried
+
+# What the step moves by 1, in mean squares, at the scale of each name.
+MOVED = {
+    "absolute": "all layers",
+    "relative": "all layers relative to themselves",
+    "last": "the last layer relative to itself",
+    "outputs": "the outputs",
+}
+# What draws take beside net, data and optimizer.
+OF_DRAWS = tuple(name for name in signature(step_scales).parameters if name not in ("net", "data", "optimizer"))
+
+
+class Scale(NamedTuple):
+    """ln of the scale of one net, its standard error, and the premises of the theory that the net breaks."""
+
+    log: float
+    error: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneStep(Rule):
+    """The rate goes by a scale of the first step of an optimizer, by theory or as medians of draws on data.
+
+    Args:
+        optimizer: a name or one of `meanfield.optimizers`, as for `step_scales`.
+        of: what the step moves: one of `SCALES`.
+        data: inputs and targets, as for `step_scales`; None predicts, at level "mean_field".
+        drawn: options of `step_scales` beside.
+
+    Raises:
+        TypeError, ValueError: an unknown optimizer, change or option; options of draws without data.
+    """
+
+    optimizer: str | Optimizer = "sgd"
+    of: str = "absolute"
+    data: tuple[ArrayLike, ArrayLike] | None = None
+    drawn: Mapping[str, Any] = field(default_factory=dict)
+
+    name = "one_step"
+    nets = Net
+
+    def __post_init__(self) -> None:
+        require_choice("of", self.of, SCALES)
+        if unknown := [name for name in self.drawn if name not in OF_DRAWS]:
+            raise TypeError(f"{unknown[0]!r} is no option here; those of draws on data are {', '.join(OF_DRAWS)}")
+        if self.drawn and self.data is None:
+            raise ValueError(f"{', '.join(self.drawn)} is of draws on data, and none are given; give data, or leave it")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is one step of descent in all layers without data, which the rules of `RULES` answer."""
+        return self.data is None and self.of == "absolute" and self.step.is_descent
+
+    @property
+    def step(self) -> FirstStep:
+        """The step of all weights."""
+        return FirstStep(self.optimizer)
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        how = "mean field" if self.data is None else "median of draws on data"
+        return f"first step of {self.step.name}, {self.of}: {how}"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        name = self.step.name
+        if self.data is None:
+            setting = "squared loss and white labels; inputs and weights as the specs say; leading order in 1/channels"
+        else:
+            setting = "initial weights as the specs say, and batches of the given data; the median net"
+        return (
+            f"tuned rates of {name} keep their ratio to the rate at which its first step moves {MOVED[self.of]} by 1",
+            "the step from rest at initialisation: momentum and weight decay have no part in it",
+            setting,
+            SAME_TRAINING,
+            *filter(None, [self._of_hybrids, untried(trial_name(self.optimizer))]),
+        )
+
+    @property
+    def _of_hybrids(self) -> str:
+        return "the weights of both optimizers take one rate" if self.optimizer in HYBRIDS else ""
+
+    def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
+        return ""  # what does not serve says so where its scale is taken
+
+    def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
+        return self.of_net(end).log - self.of_net(start).log
+
+    def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
+        return hypot(self.of_net(start).error, self.of_net(end).error)
+
+    def against(self, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
+        sentences = [*self.of_net(start).warnings, *self.of_net(end).warnings]
+        if len(start.units) != len(end.units):
+            name = trial_name(self.optimizer)
+            sentences += [*departures(start, name), *departures(end, name)]
+            rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
+            if start.units[0].skip == 0 and rise > log(NOTABLE):
+                sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
+        return tuple(dict.fromkeys(sentences))
+
+    def of_net(self, net: CarriedNet) -> Scale:
+        """The scale of one net, which is found once."""
+        if net not in self._known:
+            self._known[net] = self._predicted(net) if self.data is None else self._drawn(net)
+        return self._known[net]
+
+    @cached_property
+    def _known(self) -> dict[CarriedNet, Scale]:
+        return {}
+
+    def _drawn(self, net: CarriedNet) -> Scale:
+        assert self.data is not None
+        scales = step_scales(net, self.data, optimizer=self.optimizer, **self.drawn)
+        median, error = median_scale(scales, SCALES[self.of])
+        return Scale(log(median), error)
+
+    def _predicted(self, net: CarriedNet) -> Scale:
+        served = "give data=(inputs, targets), on which it is drawn for any net that trains"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PremiseWarning)
+            try:
+                predicted: Any = predict(net, level="mean_field", optimizer=self.optimizer)
+            except (TypeError, ValueError) as why:
+                raise ValueError(f"no theory has this step of {self.step.name}: {why}; {served}") from why
+        if (wanted := f"log_{SCALES[self.of]}") not in predicted:
+            left_out = predicted.attrs.get("left_out", f"level 'mean_field' answers none for {self.step.name}")
+            raise ValueError(
+                f"no theory has the scale of {self.of!r} for this {type(net).__name__}: {left_out}; {served}"
+            )
+        return Scale(float(predicted[wanted]), warnings=tuple(str(each.message) for each in caught))

@@ -1,0 +1,156 @@
+"""A learning rate to start from, with nothing tuned: by a scale of the optimizer's first step on the data."""
+
+import warnings
+from math import exp, hypot, isfinite, log
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from meanfield.common.validation import PremiseWarning
+from meanfield.execution.step_scales import step_scales
+from meanfield.execution.workers import Workers
+from meanfield.nets.net import Net
+from meanfield.nets.recognised import as_family, require_net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.first_steps import FirstStep
+from meanfield.transfer.premises import NOTABLE
+from meanfield.transfer.trials import CALIBRATIONS, LONGER, SCALES, departures, misses, trial_name
+
+MEDIAN = 0.5
+# Standard errors of the median that the interval takes in.
+ERRORS_HELD = 2.0
+WORDS = {
+    "rate": "learning rate to start from",
+    "low": "lower end of the learning rates to expect",
+    "high": "upper end of the learning rates to expect",
+}
+
+
+def starting_rate(
+    net: Net,
+    data: tuple[ArrayLike, ArrayLike],
+    *,
+    loss: str = "cross_entropy",
+    optimizer: str | Optimizer = "sgd",
+    epsilon: float = 0.0,
+    batch_size: int | None = None,
+    draws: int = 32,
+    seed: int = 0,
+    workers: int | Workers = 1,
+    resume_in: Path | None = None,
+) -> xr.Dataset:
+    """A learning rate for a net on data under an optimizer, with nothing tuned, and the interval to expect it in.
+
+        rate = median over draws of a scale / c
+
+    The scale is the rate at which the optimizer's first step moves the outputs by 1 (descent, Muon) or the last layer
+    by its own size (AdamW, Lion), in mean squares (`step_scales`). The constant c is that of trials of small nets, and
+    so is the factor either way that the interval holds; neither has been judged beyond them. The attributes say which
+    nets, data and steps these were. Tune around the rate where you can.
+
+    Args:
+        net, data, loss, epsilon, batch_size, draws, seed, workers, resume_in: as for `step_scales`. Take the batch size
+            that you will train with.
+        optimizer: "sgd" (without momentum), "adamw", "lion" or "muon"; or one of `meanfield.optimizers` of these kinds.
+
+    Returns:
+        Dataset of ``rate``, ``low`` and ``high``, with all that `step_scales` gives beside. The interval is the factor
+        of the trials and two standard errors of the median, in squares of their logarithms. Attributes: ``scale``, the
+        name of the scale, ``scale_over_rate`` c, ``factor``, ``rests_on``, ``premises`` and ``warnings``, which are
+        given as a `PremiseWarning`, too.
+
+    Raises:
+        TypeError, ValueError: as `step_scales`; an optimizer that no trial has a constant for; nets that no rate moves,
+            in half or more of the draws.
+        MemoryError, OverflowError: as `step_scales`.
+
+    Source: Zhang et al. 2026, eqs. 7 - 9, under the loss and the optimizer of training; constants by own trials.
+
+    Examples:
+        >>> import numpy as np
+        >>> import meanfield as mf
+        >>> rng = np.random.default_rng(0)
+        >>> data = rng.standard_normal((64, 8)), rng.integers(0, 3, 64)
+        >>> net = mf.ResidualMLP(depth=3, width=16, stem=1, input_width=8, outputs=3)
+        >>> found = mf.starting_rate(net, data, optimizer="adamw", batch_size=16)
+        >>> bool(found["low"] < found["rate"] < found["high"]), found.attrs["scale"]
+        (True, 'last_learning_rate_scale')
+    """
+    require_net(net, units=True)
+    name = _calibrated(optimizer)
+    calibration = CALIBRATIONS[name]
+    how: dict[str, Any] = {"loss": loss, "epsilon": epsilon, "batch_size": batch_size, "draws": draws, "seed": seed}
+    scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
+    scale = SCALES[calibration.of]
+    median, error = median_scale(scales, scale)
+    rate = median / calibration.ratio
+    factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
+    spec: Any = as_family(net)
+    softened = _softened(net, data, optimizer, scale, median, how) if epsilon else ""
+    against = tuple(filter(None, (calibration.warning, softened, *misses(spec, name), *departures(spec, name))))
+    for sentence in against:
+        warnings.warn(sentence, PremiseWarning, stacklevel=2)
+    numbers = {"rate": rate, "low": rate / factor, "high": rate * factor}
+    variables = {which: ((), number, {"long_name": WORDS[which], "units": "1"}) for which, number in numbers.items()}
+    described = {
+        "scale": scale,
+        "scale_over_rate": calibration.ratio,
+        "factor": calibration.factor,
+        "rests_on": f"a prototype, whose scale and constant no verdict has judged yet: {calibration.trials}",
+        "premises": "; ".join(_premises(name, loss)),
+        "warnings": "; ".join(against),
+    }
+    return scales.assign(variables).assign_attrs(described)
+
+
+def median_scale(scales: xr.Dataset, scale: str) -> tuple[float, float]:
+    """The median over draws of one of the scales of `step_scales`, and its relative standard error.
+
+    Raises:
+        ValueError: nets that no rate moves, in half or more of the draws.
+    """
+    middle = scales.sel(quantile=MEDIAN)
+    median, error = (float(middle[f"{scale}_quantile{end}"]) for end in ("", "_stderr"))
+    if not isfinite(median):
+        raise ValueError(
+            "half or more of the drawn nets do not move at their first step, as their gradients are 0: units have died "
+            "or inputs are all 0; give a larger width, a smaller depth or other inputs"
+        )
+    return median, error / median if isfinite(error) else float("inf")
+
+
+def _softened(net: Net, data: Any, optimizer: str | Optimizer, scale: str, median: float, how: dict[str, Any]) -> str:
+    """That epsilon changes the first step, as the constants are those of steps that it leaves alone; empty if not."""
+    bare = median_scale(step_scales(net, data, optimizer=optimizer, **how | {"epsilon": 0.0}), scale)[0]
+    if abs(log(median / bare)) < log(NOTABLE):
+        return ""
+    return (
+        f"epsilon {how['epsilon']:g} makes the scale of the first step {median / bare:.3g} times what it is at 0: "
+        "gradients are not far above it, and the constant is that of steps that epsilon leaves alone"
+    )
+
+
+def _calibrated(optimizer: str | Optimizer) -> str:
+    """The name of the optimizer's calibration."""
+    name = trial_name(optimizer)
+    if name not in CALIBRATIONS:
+        raise ValueError(
+            f"no trial has a constant for {FirstStep(optimizer).name}: starting rates are those of "
+            f"{', '.join(map(repr, CALIBRATIONS))}, of descent without momentum; take `meanfield.tuned_rate`"
+        )
+    return name
+
+
+def _premises(name: str, loss: str) -> tuple[str, ...]:
+    kind = {"sgd": "descent without momentum", "muon": "Muon with momentum 0.95"}.get(
+        name, f"{name} at its usual betas"
+    )
+    trained = () if loss == "cross_entropy" else (f"the trials were of cross-entropy; this loss is {loss}",)
+    return (
+        f"nets of the size of those of the trials, trained by {kind}, at a constant rate and without weight decay",
+        "inputs of mean 0 and variance 1",
+        *trained,
+        LONGER,
+    )

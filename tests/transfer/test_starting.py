@@ -1,0 +1,128 @@
+"""A rate named with nothing tuned: the scale, constant and interval it rests on, its warnings, and what it refuses."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.optimizers import SGD, AdamW, Muon
+from meanfield.transfer.trials import CALIBRATIONS, SCALES
+
+RNG = np.random.default_rng(0)
+DATA = RNG.standard_normal((64, 8)), RNG.integers(0, 3, 64)
+NET = mf.ResidualMLP(depth=3, width=16, stem=1, input_width=8, outputs=3)
+TRAINED = {"batch_size": 16, "draws": 16}
+
+
+def started(net=NET, data=DATA, **options):
+    """The dataset, and the sentences of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = mf.starting_rate(net, data, **TRAINED | options)
+    return found, [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize(("optimizer", "scale"), [("sgd", "output"), ("adamw", "last"), ("lion", "last")])
+def test_the_rate_is_the_median_of_a_scale_over_a_constant(optimizer, scale):
+    """By the draws of `step_scales`; the scale of all layers in its place gives a rate that is off by more than 5 %."""
+    found, _ = started(optimizer=optimizer)
+    drawn = mf.step_scales(NET, DATA, optimizer=optimizer, **TRAINED).sel(quantile=0.5)
+    constant = {"sgd": 0.63, "adamw": 2.45, "lion": 2.45}[optimizer]
+    assert float(found["rate"]) == float(drawn[f"{scale}_learning_rate_scale_quantile"]) / constant
+    assert abs(math.log(float(drawn["learning_rate_scale_quantile"]) / constant / float(found["rate"]))) > 0.05
+    assert found.attrs["scale"] == f"{scale}_learning_rate_scale"
+    assert found.attrs["scale_over_rate"] == constant
+    assert "prototype, whose scale and constant no verdict has judged yet" in found.attrs["rests_on"]
+    assert all(scale in found for scale in SCALES.values())
+
+
+def test_the_interval_holds_the_trials_and_the_error_of_the_median():
+    few, many = (started(optimizer="adamw", draws=draws)[0] for draws in (4, 256))
+    halves = [math.log(float(found["high"] / found["rate"])) for found in (few, many)]
+    for found, half in zip((few, many), halves, strict=True):
+        assert math.log(float(found["rate"] / found["low"])) == pytest.approx(half)
+        middle = found.sel(quantile=0.5)
+        error = float(middle["last_learning_rate_scale_quantile_stderr"] / middle["last_learning_rate_scale_quantile"])
+        assert half == pytest.approx(math.hypot(math.log(2.4), 2 * error))
+    assert halves[0] > halves[1] > math.log(CALIBRATIONS["adamw"].factor)
+
+
+def test_the_same_step_has_the_same_rate_by_name_and_by_optimizer():
+    for name, optimizer in (("sgd", SGD(0.0)), ("adamw", AdamW())):
+        assert float(started(optimizer=name)[0]["rate"]) == pytest.approx(
+            float(started(optimizer=optimizer)[0]["rate"])
+        )
+
+
+LOOP = mf.TiedLoop(depth=3, width=8, alpha="sqrt")
+LOOP_DATA = RNG.standard_normal((32, 8)), RNG.integers(0, 8, 32)
+TOKENS = {"depth": 2, "width": 8, "heads": 2, "tokens": 4, "outputs": 3}
+TOKEN_DATA = RNG.standard_normal((32, 8, 4)), RNG.integers(0, 3, 32)
+CHARACTERS = mf.Transformer(**TOKENS | {"outputs": 5}, norm="post", vocabulary=5, readout="last")
+CHARACTER_DATA = np.eye(5)[RNG.integers(0, 5, (32, 4))].swapaxes(1, 2), RNG.integers(0, 5, 32)
+
+
+@pytest.mark.parametrize(
+    ("net", "data", "optimizer", "words"),
+    [
+        (NET, DATA, "sgd", []),
+        (NET, DATA, "adamw", []),
+        (NET, DATA, "lion", ["no net was trained by Lion"]),
+        (NET, DATA, "muon", ["0.8 to 25 times"]),
+        (mf.MLP(depth=7, width=8, input_width=8, outputs=3), DATA, "adamw", []),
+        (
+            mf.MLP(depth=8, width=8, input_width=8, outputs=3),
+            DATA,
+            "adamw",
+            ["plain nets of 8 layers or more hardly learned"],
+        ),
+        (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["1 to 6 times the tuned one"]),
+        (mf.Transformer(**TOKENS, norm="pre"), TOKEN_DATA, "adamw", ["pre-norm Transformers fell as L^(-0.64) under"]),
+        (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "adamw", []),
+        (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "sgd", ["1.9 to 3.8 times the tuned one"]),
+        (CHARACTERS, CHARACTER_DATA, "adamw", ["frequencies of letters"]),
+        (LOOP, LOOP_DATA, "adamw", [r"loops of factor L^(-1/2) fell as L^(-0.43)"]),
+        (LOOP.replace(alpha="linear"), LOOP_DATA, "adamw", []),
+    ],
+)
+def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optimizer, words):
+    found, sentences = started(net, data, optimizer=optimizer)
+    assert len(sentences) == len(words)
+    for sentence, expected in zip(sentences, words, strict=True):
+        assert expected in sentence
+    assert found.attrs["warnings"] == "; ".join(sentences)
+    assert "eight times the steps lowered tuned rates of AdamW" in found.attrs["premises"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"optimizer": "shampoo"}, "no trial has a constant for shampoo: starting rates are those of 'sgd'"),
+        ({"optimizer": "muon-adamw"}, "no trial has a constant for muon-adamw"),
+        ({"optimizer": SGD(0.9)}, r"no trial has a constant for SGD\(momentum=0.9\)"),
+        ({"optimizer": "adam"}, "optimizer is 'adam'; choose one of"),
+        ({"optimizer": 5}, "optimizer is 5; give a name"),
+        ({"batch_size": 65}, "batch_size is 65; it must be at most 64"),
+        ({"loss": "hinge"}, "loss is 'hinge'"),
+        ({"data": (np.zeros((64, 8)), DATA[1])}, "half or more of the drawn nets do not move"),
+        ({"net": mf.MLP(depth=2, width=4)}, "inputs"),
+        ({"net": "net"}, "net is of type"),
+        ({"data": 5}, "data"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(options, words):
+    with pytest.raises((TypeError, ValueError), match=words) as refusal:
+        started(**options)
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_epsilon_that_eats_the_step_is_warned_of():
+    assert started(optimizer="adamw", epsilon=1e-12)[1] == []
+    (sentence,) = started(optimizer="adamw", epsilon=10.0)[1]
+    assert "epsilon 10 makes the scale of the first step" in sentence
+
+
+def test_a_muon_of_ones_own_is_muon():
+    assert started(optimizer=Muon(0.9, None))[0].attrs["scale_over_rate"] == CALIBRATIONS["muon"].ratio
