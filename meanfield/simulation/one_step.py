@@ -40,7 +40,7 @@ from meanfield.simulation.arrays import (
 )
 from meanfield.simulation.draws import repeated_inputs
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.step_moves import require_step, step_changes, whole_net
+from meanfield.simulation.step_moves import Kept, require_step, step_changes, warn_unless_kept, whole_net
 from meanfield.simulation.training.data import laid_out_targets
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import checked_weights, given_weights
@@ -84,10 +84,11 @@ def one_step(
             "muon-adamw", of which the first steps hidden matrices; without momentum and with exact polar factors. Or
             one of `meanfield.optimizers`, whose momentum acts as at its first step: `Muon(0.95, 5)` takes Newton and
             Schulz's iterations. Biases and gains are left to "adamw" by optimizers of matrices.
-        epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon).
+        epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon). One that leaves
+            less than half of AdamW's signs gives a `meanfield.PremiseWarning` with its share.
         weight_decay: lambda of A + lambda W; the changes are those of both steps, which add up.
         outputs: whether the change of the outputs, of shape `net.output_shape`, stands behind the others; the readout's
-            own weights move, too.
+            own weights move, too. A net without a readout, as a loop, has its last value for an output.
         backend, precision: where and how precisely the passes run, as in `simulate`; other optimizers than gradient
             descent run on "numpy".
 
@@ -127,10 +128,12 @@ def one_step(
     with overflow_silent():
         state = _checked_forward(net, weights, inputs, arrays, whole)
         slope = _slope(net, state, output_error, targets, loss)
-        changes = step_changes(state, slope, step, net.role_of, loss, decay)
+        kept = Kept(step, 1)
+        changes = step_changes(state, slope, step, net.role_of, loss, decay, kept)
         grids = [*net.value_grids[1:], net.output_grid][: len(net.units) + outputs]
         images = [-_to_images(arrays.fetched(change), grid) for change, grid in zip(changes, grids, strict=False)]
     _require_range("a change", images, precision)
+    warn_unless_kept(float(kept.shares[0]), step)
     if precision == "float32" and not (sizes := _sizes(images)).all():
         # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
         how = {"targets": targets, "loss": loss, "optimizer": optimizer, "epsilon": epsilon}

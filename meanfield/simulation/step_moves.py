@@ -5,6 +5,7 @@ polar factors are no sums over samples or uses: the gradient of a weight is adde
 makes its direction A of that, and at every use the output moves by A X.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Chain, Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks, fresh, times
@@ -25,6 +27,9 @@ from meanfield.simulation.weights import Dense, grouped
 
 # Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
 SMALL_STEP = 1e-6
+
+# Of signs that an epsilon leaves less than this, the step is more gradient descent than AdamW's.
+LEAST_KEPT = 0.5
 
 # The role of a weight by its name, as `Net.role_of` gives it.
 RoleOf = Callable[[str], str]
@@ -48,12 +53,50 @@ def require_step(net: Net, step: FirstStep) -> None:
             )
 
 
+class Kept:
+    """What an epsilon leaves of the signs of AdamW's first step: the mean of |A| over elements with a gradient."""
+
+    def __init__(self, step: FirstStep, draws: int) -> None:
+        self.epsilon, self._sizes, self._elements = step.epsilon, np.zeros(draws), np.zeros(draws)
+
+    def count(self, slope: Direction) -> None:
+        """Add the elements of one gradient, (D, out, in taps)."""
+        for block in blocks(slope):
+            sizes = np.abs(fresh(slope, block))
+            self._elements[block[0]] += np.count_nonzero(sizes, axis=(1, 2))
+            self._sizes[block[0]] += (sizes / (sizes + self.epsilon)).sum(axis=(1, 2), dtype=float)
+
+    @property
+    def shares(self) -> Array:
+        """Of every draw, (D,); 1 where there is no gradient, or no epsilon."""
+        return np.divide(self._sizes, self._elements, out=np.ones_like(self._sizes), where=self._elements > 0)
+
+
+def warn_unless_kept(share: float, step: FirstStep) -> None:
+    """Give a `PremiseWarning` where an epsilon leaves less than half of the signs."""
+    if share < LEAST_KEPT:
+        warnings.warn(
+            f"epsilon {step.epsilon:g} leaves {share:.2g} of the first step of {step.name}: the mean of "
+            "|G| / (|G| + epsilon) over all elements with a gradient, which is 1 for signs. The step is nearly that of "
+            "gradient descent over epsilon; give an epsilon far below the gradients, or 0",
+            PremiseWarning,
+            stacklevel=2,
+        )
+
+
 def step_changes(
-    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, loss: str = "squared", weight_decay: float = 0.0
+    state: Forward,
+    slope: Any,
+    step: FirstStep,
+    role_of: RoleOf,
+    loss: str = "squared",
+    weight_decay: float = 0.0,
+    kept: Kept | None = None,
 ) -> Iterator[Any]:
     """T_1 .. T_D, (D, C, r B, S), under the first step on every column r of dL/dout, (D, outputs, r B, sites).
 
-    Of a net as it is under gradient descent, whose readout does not move; of a `whole_net` otherwise.
+    Of a net as it is under gradient descent, whose readout does not move; of a `whole_net` otherwise. ``kept`` counts
+    what an epsilon leaves of the step.
     """
     if step.is_descent and not weight_decay:
         yield from gradient_changes(state, slope)
@@ -64,7 +107,7 @@ def step_changes(
     if any(step.method_of(role_of(name)).curved for name in state.net.weights):
         curvature = LOSSES[loss].curvature(state.output, None, state.arrays)
         error = state.arrays.xp.concatenate([slope, curvature], axis=2)
-    moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay)
+    moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay, kept)
     yield from tangent(state, moves, units, columns)
 
 
@@ -84,10 +127,11 @@ class StepMoves(WeightMoves):
         columns: int,
         role_of: RoleOf,
         weight_decay: float = 0.0,
+        kept: Kept | None = None,
     ) -> None:
         super().__init__(state, sorted(errors))
         self._errors, self._step, self._columns = errors, step, columns
-        self._role_of, self._decay = role_of, weight_decay
+        self._role_of, self._decay, self._kept = role_of, weight_decay, kept
 
     def _moved(self, places: list[PlaceInNet]) -> list[Any]:
         """One weight after the other, of those side by side."""
@@ -114,6 +158,8 @@ class StepMoves(WeightMoves):
         for column in range(self._columns):
             slope = own.gradient(uses, [each[:, :, column] for each in columns])
             changes.append(self._change(weight, Gradient(slope, curvature)))
+            if self._kept and self._step.softens(self._role_of(weight.name)):
+                self._kept.count(slope)
         moved = [xp.concatenate([own.moved_by(use, change) for change in changes], axis=2) for use in uses]
         if self._decay:
             decay = self._state.setting.weights[weight.name]
@@ -152,12 +198,23 @@ class StepMoves(WeightMoves):
 
     def _one_by_one(self, weight: Weight, slope: Direction) -> Any:
         """Directions of optimizers that take one matrix at a time, (D, out, in taps)."""
+        self._require_squares(weight, dense(slope))
         matrices = self._state.setting.weights[weight.name].matrix  # type: ignore[attr-defined]
         each = [
             self._direction(weight, Gradient(of_net(slope, draw)), Dense(matrices[min(draw, len(matrices) - 1)]))
             for draw in range(slope.shape[0])
         ]
         return np.stack([dense(direction) for direction in each])
+
+    def _require_squares(self, weight: Weight, slope: Any) -> None:
+        """Raise OverflowError unless floats hold the squares of every draw's gradient (D, out, in taps)."""
+        sizes, limits = np.abs(slope).max(axis=(1, 2)), np.finfo(slope.dtype)
+        held = (sizes == 0) | ((sizes > float(limits.tiny) ** 0.5) & (sizes < float(limits.max) ** 0.5))
+        if not held.all():
+            raise OverflowError(
+                f"a gradient of weight {weight.name!r} is {sizes[~held][0]:.2g} in size, and {self._step.name} takes "
+                "squares, which floats do not hold; give weights, inputs and errors of the size of 1"
+            )
 
 
 @dataclass(frozen=True)
