@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array, not_negative, require_array, require_choice, require_flag, takes
-from meanfield.nets.inputs import require_allowed
+from meanfield.nets.inputs import require_allowed, require_classes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
@@ -150,6 +150,7 @@ def _slope(net: Net, state: Forward, error: ArrayLike | None, targets: ArrayLike
     arrays, output = state.arrays, state.output
     if targets is not None:
         require_choice("loss", loss, LOSSES)
+        require_classes(loss, net.output_shape[1])
         return LOSSES[loss].slope(output, laid_out_targets(net, targets, output.shape[2], LOSSES[loss], arrays), arrays)
     if loss != "squared":
         raise ValueError(f"loss is {loss!r}; an output_error is that of the squared loss: give targets instead of it")

@@ -155,6 +155,18 @@ def test_an_error_and_targets_are_one_of_both(loss):
         one_step(loss="cross_entropy")
 
 
+def test_a_single_output_has_no_classes():
+    net = mf.MLP(depth=2, width=4, outputs=1, inputs=10)
+    weights, _, _ = given_draw(net, 0)
+    for entrance in (
+        lambda **options: mf.one_step(net, weights, DATA[0], targets=0 * DATA[1], **options),
+        lambda **options: scales((DATA[0], 0 * DATA[1]), net, **options),
+        lambda **options: simulated(net, **options),
+    ):
+        with pytest.raises(ValueError, match="the net has one output, whose cross-entropy is 0 whatever the net does"):
+            entrance(loss="cross_entropy", optimizer="adamw")
+
+
 def shares_of(size):
     """An epsilon of that size, and the mean of |G| / (|G| + epsilon) over all weights of the net."""
     slopes = []

@@ -22,6 +22,9 @@ from tests.strategies import nets
 jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
+# Epsilons as large as gradients, at which A is far from a sign, are what some of these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* leaves")
+
 # Of the largest element, or singular value, of a gradient: what is as good as zero, and what is no rounding error.
 NOTHING, CLEAR = 1e-13, 1e-6
 EPSILON = 1e-2
@@ -66,7 +69,7 @@ NETS = {
     "Transformer": mf.Transformer(**LANGUAGE),
     "looped Transformer": mf.Transformer(**LANGUAGE | {"activation": "gelu"}, tied=True, scaling="rezero"),
     "blocks with biases": mf.BlockNet(
-        width=5, depth=2, input_width=3, samples=4, activation="linear", biases=True, bias_variance=1.0
+        width=5, depth=2, input_width=3, samples=4, outputs=3, activation="linear", biases=True, bias_variance=1.0
     ),
     "groups, biases, batch normalisation": _grouped_and_normalised(),
 }
