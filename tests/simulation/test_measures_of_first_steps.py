@@ -167,3 +167,28 @@ def test_one_output_and_one_sample_have_one_sign_and_so_one_step():
         np.testing.assert_allclose(drawn["label_term"], drawn["update_energy"], rtol=1e-9)
     drawn = Energies(optimizer="sgd", scales=True).settled(net).draw(net, 0, range(4))
     assert not np.allclose(drawn["label_term"], drawn["output_term"], rtol=0.1)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_scales_are_the_rates_at_which_a_mean_square_is_1(optimizer):
+    net = NETS["residual"]
+    inputs, targets = data_of(net, 4)
+    on_data = StepScales(inputs=inputs, targets=targets, optimizer=optimizer)
+    for measure in (Energies(optimizer=optimizer, scales=True), on_data):
+        drawn = measure.settled(net).draw(net, 2, range(7))
+        found = mf.simulate(net, draws=7, seed=2, measure=measure)
+        relative = drawn["relative_update_energy"]
+        squares = {
+            "learning_rate_scale": drawn["update_energy"].mean(axis=1),
+            "relative_learning_rate_scale": relative.mean(axis=1),
+            "last_learning_rate_scale": relative[:, -1],
+            "output_learning_rate_scale": drawn["output_update_energy"][:, 0],
+        }
+        for name, values in squares.items():
+            assert float(found[name]) == pytest.approx(values.mean() ** -0.5, rel=1e-9), name
+            median = float(found[f"{name}_quantile"].sel(quantile=0.5))
+            assert median == pytest.approx(np.median(values**-0.5), rel=1e-9), name
+        for name in ("relative_update_energy", "output_update_energy"):
+            np.testing.assert_allclose(found[name], drawn[name].mean(axis=0).squeeze(), rtol=1e-9)
+            middle = found[f"{name}_quantile"].sel(quantile=0.5)
+            np.testing.assert_allclose(middle, np.median(drawn[name], axis=0).squeeze(), rtol=1e-9)
