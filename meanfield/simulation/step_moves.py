@@ -20,6 +20,7 @@ from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.linear_algebra import Direction, dense, of_net
 from meanfield.simulation.maps.base import Multiplier, Use, WeightedOperation, weighted_operation_of
+from meanfield.simulation.maps.weighted import VectorOperation
 from meanfield.simulation.passes import ErrorsByPlace, Forward, WeightMoves, backward, gradient_changes, tangent
 from meanfield.simulation.passes import Place as PlaceInNet
 from meanfield.simulation.training.losses import LOSSES
@@ -27,6 +28,9 @@ from meanfield.simulation.weights import Dense, grouped
 
 # Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
 SMALL_STEP = 1e-6
+
+# Sums below this many rounding errors of their terms are 0; where terms cancel, backward passes leave about one.
+ROUNDING = 64
 
 # Of signs that an epsilon leaves less than this, the step is more gradient descent than AdamW's.
 LEAST_KEPT = 0.5
@@ -156,7 +160,7 @@ class StepMoves(WeightMoves):
             curvature = own.curvature(uses, [each[:, :, self._columns :] for each in columns])
         changes = []
         for column in range(self._columns):
-            slope = own.gradient(uses, [each[:, :, column] for each in columns])
+            slope = self._gradient(own, uses, [each[:, :, column] for each in columns])
             changes.append(self._change(weight, Gradient(slope, curvature)))
             if self._kept and self._step.softens(self._role_of(weight.name)):
                 self._kept.count(slope)
@@ -166,6 +170,16 @@ class StepMoves(WeightMoves):
             for use, of_use in zip(uses, moved, strict=True):
                 of_use += xp.concatenate([self._decay * own.moved_by(use, decay)] * self._columns, axis=2)
         return moved
+
+    def _gradient(self, own: WeightedOperation, uses: list[Use], errors: list[Any]) -> Any:
+        """The whole gradient of a weight; of a bias or a gain 0 where its terms cancel but for rounding.
+
+        So they do below a normalisation, which takes a common shift or factor out: rounding errors have signs, too.
+        """
+        slope = own.gradient(uses, errors)
+        if isinstance(own, VectorOperation):
+            slope[np.abs(slope) < ROUNDING * np.finfo(slope.dtype).eps * own.gradient_terms(uses, errors)] = 0.0
+        return slope
 
     def _method(self, weight: Weight) -> Optimizer:
         return self._step.method_of(self._role_of(weight.name))

@@ -12,7 +12,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.nets.maps import BatchNormalisation, Bias, Linear, Pointwise, Pooling, Weight
+from meanfield.nets.maps import (
+    Attention,
+    BatchNormalisation,
+    Bias,
+    Gain,
+    Linear,
+    Normalisation,
+    Pointwise,
+    Pooling,
+    Weight,
+)
 from meanfield.nets.net import Chain, Unit
 from meanfield.optimizers import SGD, SSO, AdamW, Lion, Muon, Shampoo
 from tests import derivable
@@ -474,6 +484,42 @@ def test_a_tied_weight_steps_by_the_sum_of_its_uses_and_not_by_each(direction):
     changes = derived.one_step(optimizer=optimizer)
     assert differ(changes, derived.changes({"W": direction(sum(of_uses.values()))})) < 1e-9
     assert differ(changes, derived.changes({"W": sum(map(direction, of_uses.values()))})) > 0.05
+
+
+CANCELLED = {
+    # By name: a net, and which elements of which vector no value behind the next map depends on.
+    "bias below batch normalisation": (
+        (Unit((_linear(_weight("W", 4, 2, 3)), Bias(_weight("bias", 4)))), Unit((BatchNormalisation(1e-5),))),
+        ("bias", slice(None)),
+    ),
+    "gain below a norm": (
+        (Unit((_linear(_weight("W", 4, 2)), Gain(_weight("gain", 1)))), Unit((Normalisation("rms", 0.0),))),
+        ("gain", slice(None)),
+    ),
+    "bias of keys": (
+        (
+            Unit((_linear(_weight("W", 4, 2)),)),
+            Unit((_linear(_weight("q", 4, 4), _weight("k", 4, 4), _weight("v", 4, 4)), Bias(_weight("qkv_bias", 12)))),
+            Unit((Attention(2),)),
+        ),
+        ("qkv_bias", slice(4, 8)),
+    ),
+}
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(("units", "cancelled"), CANCELLED.values(), ids=CANCELLED.keys())
+def test_what_cancels_but_for_rounding_has_no_sign(units, cancelled, precision):
+    readout = Unit((Pointwise("tanh"), Pooling(), _linear(_weight("readout", 3, 4))))
+    derived = Derived(Chain(units=units, readout_unit=readout, input_channels=2, grid=(4,), inputs=5), 9)
+    name, elements = cancelled
+    rounding = np.abs(derived.slopes[name][elements])
+    assert (rounding < 1e-14).all()
+    directions = {weight: np.sign(slope) for weight, slope in derived.slopes.items()}
+    directions[name][elements] = 0.0
+    assert name != "qkv_bias" or directions[name].any()
+    share = {"float64": 1e-9, "float32": 1e-5}[precision]
+    assert_alike(derived.one_step(optimizer="adamw", precision=precision), derived.changes(directions), share, share)
 
 
 def test_gradients_of_zero_move_nothing():
