@@ -126,8 +126,9 @@ def require_same_step(optimizer: str) -> None:
     net, rng = MLP(depth=3, width=12, outputs=4, inputs=5), np.random.default_rng(0)
     weights = [rng.normal(scale=0.3, size=shape) for shape in net.weight_shapes]
     inputs, classes = rng.normal(size=net.input_shape), rng.integers(0, 4, 5)
-    how = {"targets": classes, "loss": "cross_entropy", "optimizer": first_step_by_jax.OPTIMIZERS[optimizer]}
-    ours = [np.square(change).mean() for change in one_step(net, weights, inputs, outputs=True, **how)]
+    method = first_step_by_jax.OPTIMIZERS[optimizer]
+    changes = one_step(net, weights, inputs, targets=classes, loss="cross_entropy", optimizer=method, outputs=True)
+    ours = [np.square(change).mean() for change in changes]
     theirs = np.asarray(first_step_by_jax.energies(net, optimizer, weights, inputs, classes))
     np.testing.assert_allclose(theirs, ours, rtol=1e-9)
 
