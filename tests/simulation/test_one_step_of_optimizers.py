@@ -4,6 +4,8 @@ Gradients and changes are those of automatic differentiation (tests/derivable.py
 own values; directions are optax's or written out here.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from autograd import make_jvp, make_vjp
@@ -414,9 +416,10 @@ def test_weight_decay_adds_the_change_of_shrunken_weights(net, optimizer):
 def test_layers_do_not_depend_on_whether_outputs_are_asked_for(net):
     """The outputs of a net without a readout are its last value, which nothing stands behind."""
     derived = Derived(net, 6)
-    for optimizer in ("sgd", "lion", "shampoo"):
-        layers = mf.one_step(net, derived.weights, derived.inputs, derived.error, optimizer=optimizer)
-        assert_alike(layers, derived.one_step(optimizer=optimizer)[: len(net.units)], rtol=1e-10)
+    for optimizer, decay in product(("sgd", "lion", "shampoo"), (0.0, 0.3)):
+        how = {"optimizer": optimizer, "weight_decay": decay}
+        layers = mf.one_step(net, derived.weights, derived.inputs, derived.error, **how)
+        assert_alike(layers, derived.one_step(**how)[: len(net.units)], rtol=1e-10)
         assert len(layers) == len(net.units)
 
 
