@@ -2,8 +2,11 @@
 
 from math import prod
 
+import numpy as np
+
 from benchmarks.limits import Demand, products, random_numbers, reading
 from benchmarks.race import Sizes
+from meanfield.common.seeds import stream
 from meanfield.nets.layered import MLP, ConvNet, Sequential
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.transformer import Transformer
@@ -16,6 +19,19 @@ ENERGY_SIDES, UPDATE_SIDES = (1, 0), (2, 1)
 def the_mlp(sizes: Sizes) -> MLP:
     """The net that draws are compared on, the library's and others'."""
     return MLP(depth=sizes("depth", 64, 3), width=sizes("width", 1024, 256))
+
+
+def stepped(sizes: Sizes) -> tuple[MLP, np.ndarray, np.ndarray]:
+    """A net, and inputs and classes of a batch on which an optimizer makes its first step."""
+    net, batch = MLP(depth=sizes("step_depth", 16, 3), width=sizes("width", 1024, 256), outputs=10), 16
+    data = stream(0, "benchmark data", 0)
+    return net, data.standard_normal((batch, net.first_channels)), data.integers(0, net.outputs, batch)
+
+
+def step_demands(net: MLP, batch: int, precision: str = "float64") -> list[Demand]:
+    """The numbers of all matrices, and their products with values, errors and changes of a batch."""
+    numbers = sum(map(prod, net.weight_shapes))
+    return [random_numbers(numbers), products(6.0 * batch * numbers, precision)]
 
 
 def described(net: MLP | ConvNet | Transformer) -> str:

@@ -14,6 +14,8 @@ from benchmarks.nets import (
     described,
     loop_demands,
     products_of_values,
+    step_demands,
+    stepped,
     the_mlp,
 )
 from benchmarks.race import Race, Sizes
@@ -27,6 +29,7 @@ from meanfield.simulation.cost import draw_bytes, draw_operations, draws_per_bat
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.energies import draw_energies
 from meanfield.simulation.measures.overlap_energy import tangent_kernels
+from meanfield.simulation.measures.step_scales import StepScales
 from meanfield.simulation.measures.streams import UPDATES, ResidualEnergies, StreamUpdates
 from meanfield.simulation.passes import gradient_changes
 from meanfield.simulation.weights import Weights, draw_weights
@@ -107,6 +110,22 @@ def test_draw_of_a_fully_connected_net(race: Race, sizes: Sizes, weights: str) -
 
 def test_lazy_draw_beside_numpy_s_random_numbers(race: Race, sizes: Sizes) -> None:
     _draw(race, the_mlp(sizes), "lazy", numbers=random_numbers_by_numpy)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon"])
+def test_draw_of_a_first_step(race: Race, sizes: Sizes, optimizer: str) -> None:
+    """Under the gradient, signs and polar factors, on a batch, the readout's own step included."""
+    net, inputs, classes = stepped(sizes)
+    measure = StepScales(inputs=inputs, targets=classes, optimizer=optimizer).settled(net)
+    race(
+        lambda: measure.draw(net, 0, range(1)),
+        step_demands(net, len(inputs)),
+        group=DRAWS,
+        what=f"draw of the first step of {optimizer}",
+        size=f"{described(net)}, batch of {len(inputs)}; 1 together",
+        amount=1,
+        unit="draws",
+    )
 
 
 def test_draw_beyond_dense_memory(race: Race, sizes: Sizes) -> None:

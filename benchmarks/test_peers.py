@@ -10,10 +10,10 @@ from math import prod
 import numpy as np
 import pytest
 
-from benchmarks import transformer_by_jax
+from benchmarks import first_step_by_jax, transformer_by_jax
 from benchmarks.autodiff import LIBRARIES
 from benchmarks.limits import Demand, Limit, products
-from benchmarks.nets import dense_demands, described, the_mlp
+from benchmarks.nets import dense_demands, described, stepped, the_mlp
 from benchmarks.race import Race, Sizes
 from benchmarks.training_step import drawn, torch_step, training
 from meanfield.common.machine import require_bytes
@@ -25,6 +25,8 @@ from meanfield.simulation.arrays import on_numpy
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.measures.step_scales import StepScales
+from meanfield.simulation.one_step import one_step
 from meanfield.simulation.weights import draw_weights
 
 TRAINING = "Steps of training beside PyTorch"
@@ -114,6 +116,41 @@ def test_transformer_beside_jax(race: Race, sizes: Sizes, precision: str) -> Non
         group="Draws by automatic differentiation",
         what=f"lazy draw of a Transformer, {precision}",
         size=described(net),
+        amount=1,
+        unit="draws",
+    )
+
+
+def require_same_step(optimizer: str) -> None:
+    """The first step of an optimizer on a small net by JAX and optax and by ours agree to rounding."""
+    net, rng = MLP(depth=3, width=12, outputs=4, inputs=5), np.random.default_rng(0)
+    weights = [rng.normal(scale=0.3, size=shape) for shape in net.weight_shapes]
+    inputs, classes = rng.normal(size=net.input_shape), rng.integers(0, 4, 5)
+    method = first_step_by_jax.OPTIMIZERS[optimizer]
+    changes = one_step(net, weights, inputs, targets=classes, loss="cross_entropy", optimizer=method, outputs=True)
+    ours = [np.square(change).mean() for change in changes]
+    theirs = np.asarray(first_step_by_jax.energies(net, optimizer, weights, inputs, classes))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("optimizer", first_step_by_jax.OPTIMIZERS)
+def test_first_step_beside_jax_and_optax(race: Race, sizes: Sizes, optimizer: str, precision: str) -> None:
+    """The limit is their time for the same draw, so that the fraction says how many times faster ours is."""
+    pytest.importorskip("jax")
+    pytest.importorskip("optax")
+    net, inputs, classes = stepped(sizes)
+    method = first_step_by_jax.OPTIMIZERS[optimizer]
+    measure = StepScales(inputs=inputs, targets=classes, optimizer=method, precision=precision).settled(net)
+    peer = first_step_by_jax.draw(net, optimizer, inputs, classes, precision)
+    require_same_step(optimizer)
+    race(
+        lambda: measure.draw(net, 0, range(1)),
+        [Demand(Limit("the same by JAX and optax", peer, 1), 1)],
+        group="Draws by automatic differentiation",
+        what=f"first step of {optimizer}, {precision}",
+        size=f"{described(net)}, batch of {len(inputs)}",
         amount=1,
         unit="draws",
     )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from meanfield.common.validation import Array
+from meanfield.common.validation import Array, not_negative, require_count, require_flag, require_positive
 from meanfield.optimizers.linear_algebra import AT_A_TIME, Direction, Factored
 
 Block = tuple[slice, ...]
@@ -56,6 +56,20 @@ class Optimizer(ABC):
 
     elementwise: ClassVar[bool] = False
     curved: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            what = f"{name} of {type(self).__name__}"
+            if name in ("momentum", "beta1", "beta2", "beta3"):
+                if not_negative(what, value) >= 1:
+                    raise ValueError(f"{what} is {value}; it must be below 1, or no past is ever forgotten: 0 for none")
+            elif name == "newton_schulz_steps":
+                if value is not None:
+                    require_count(what, value, why="iterations; None takes singular values")
+            elif name in ("rho", "tolerance"):
+                require_positive(what, value, why="steps divide by it, or end within it")
+            else:
+                require_flag(what, value)
 
     @property
     def takes_stacks(self) -> bool:

@@ -71,6 +71,10 @@ class FirstStep:
         is_vector = role.endswith("_bias")
         return FROM_REST["adamw"] if is_vector and not self.optimizer.elementwise else self.optimizer
 
+    def softens(self, role: str) -> bool:
+        """Whether weights of this role move by G / (|G| + epsilon), between G over epsilon and its sign."""
+        return self.epsilon > 0 and isinstance(self.method_of(role), AdamW)
+
     def form_of(self, role: str) -> str | None:
         """Which of `FORMS` it is at weights of this role; None where A depends on more than the gradient."""
         method = self.method_of(role)

@@ -270,6 +270,8 @@ class SSO(Optimizer):
         left, slope, right = singular(moved)
         space = RitzSpace(place.weights, left, right, state.guess if state else None)
         held = [space.top(np.zeros((len(slope), len(slope))), self.tolerance)]
+        if not held[0].value:
+            raise NoStep("its weights are 0, and keep no norm under any step")
         sphere = Sphere(space, held[0].value, place.learning_rate * radius, self.tolerance)
         for _ in range(MOST_HELD):
             space.admit(held[-1].u, held[-1].v, UNSEEN)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array, not_negative, require_array, require_choice, require_flag, takes
-from meanfield.nets.inputs import require_allowed
+from meanfield.nets.inputs import require_allowed, require_classes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
@@ -41,7 +41,7 @@ from meanfield.simulation.arrays import (
 )
 from meanfield.simulation.draws import repeated_inputs
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.step_moves import require_step, step_changes, whole_net
+from meanfield.simulation.step_moves import Kept, require_step, step_changes, warn_unless_kept, whole_net
 from meanfield.simulation.training.data import laid_out_targets
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import checked_weights, given_weights
@@ -85,10 +85,11 @@ def one_step(
             "muon-adamw", of which the first steps hidden matrices; without momentum and with exact polar factors. Or
             one of `meanfield.optimizers`, whose momentum acts as at its first step: `Muon(0.95, 5)` takes Newton and
             Schulz's iterations. Biases and gains are left to "adamw" by optimizers of matrices.
-        epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon).
+        epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon). One that leaves
+            less than half of AdamW's signs gives a `meanfield.PremiseWarning` with its share.
         weight_decay: lambda of A + lambda W; the changes are those of both steps, which add up.
         outputs: whether the change of the outputs, of shape `net.output_shape`, stands behind the others; the readout's
-            own weights move, too.
+            own weights move, too. A net without a readout, as a loop, has its last value for an output.
         backend, precision: where and how precisely the passes run, as in `simulate`; other optimizers than gradient
             descent run on "numpy".
 
@@ -128,10 +129,12 @@ def one_step(
     with overflow_silent():
         state = _checked_forward(net, weights, inputs, arrays, whole)
         slope = _slope(net, state, output_error, targets, loss)
-        changes = step_changes(state, slope, step, net.role_of, loss, decay)
+        kept = Kept(step, 1)
+        changes = step_changes(state, slope, step, net.role_of, loss, decay, kept=kept)
         grids = [*net.value_grids[1:], net.output_grid][: len(net.units) + outputs]
         images = [-_to_images(arrays.fetched(change), grid) for change, grid in zip(changes, grids, strict=False)]
     _require_range("a change", images, precision)
+    warn_unless_kept(float(kept.shares[0]), step)
     if precision == "float32" and not (sizes := _sizes(images)).all():
         # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
         how = {"targets": targets, "loss": loss, "optimizer": optimizer, "epsilon": epsilon}
@@ -148,6 +151,7 @@ def _slope(net: Net, state: Forward, error: ArrayLike | None, targets: ArrayLike
     arrays, output = state.arrays, state.output
     if targets is not None:
         require_choice("loss", loss, LOSSES)
+        require_classes(loss, net.output_shape[1])
         return LOSSES[loss].slope(output, laid_out_targets(net, targets, output.shape[2], LOSSES[loss], arrays), arrays)
     if loss != "squared":
         raise ValueError(f"loss is {loss!r}; an output_error is that of the squared loss: give targets instead of it")

@@ -5,6 +5,7 @@ polar factors are no sums over samples or uses: the gradient of a weight is adde
 makes its direction A of that, and at every use the output moves by A X.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Chain, Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks, fresh, times
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.linear_algebra import Direction, Factored, dense, of_net
 from meanfield.simulation.maps.base import Multiplier, Use, WeightedOperation, weighted_operation_of
-from meanfield.simulation.maps.weighted import side_by_side
+from meanfield.simulation.maps.weighted import VectorOperation, side_by_side
 from meanfield.simulation.passes import ErrorsByPlace, Forward, WeightMoves, backward, gradient_changes, tangent
 from meanfield.simulation.passes import Place as PlaceInNet
 from meanfield.simulation.training.losses import LOSSES
@@ -26,6 +28,12 @@ from meanfield.simulation.weights import Dense, grouped
 
 # Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
 SMALL_STEP = 1e-6
+
+# Sums below this many rounding errors of their terms are 0; where terms cancel, backward passes leave about one.
+ROUNDING = 64
+
+# Of signs that an epsilon leaves less than this, the step is more gradient descent than AdamW's.
+LEAST_KEPT = 0.5
 
 # The role of a weight by its name, as `Net.role_of` gives it.
 RoleOf = Callable[[str], str]
@@ -51,6 +59,37 @@ def require_step(net: Net, step: FirstStep) -> None:
             )
 
 
+class Kept:
+    """What an epsilon leaves of the signs of AdamW's first step: the mean of |A| over elements with a gradient."""
+
+    def __init__(self, step: FirstStep, draws: int) -> None:
+        self.epsilon, self._sizes, self._elements = step.epsilon, np.zeros(draws), np.zeros(draws)
+
+    def count(self, slope: Direction) -> None:
+        """Add the elements of one gradient, (D, out, in taps)."""
+        for block in blocks(slope):
+            sizes = np.abs(fresh(slope, block))
+            self._elements[block[0]] += np.count_nonzero(sizes, axis=(1, 2))
+            self._sizes[block[0]] += (sizes / (sizes + self.epsilon)).sum(axis=(1, 2), dtype=float)
+
+    @property
+    def shares(self) -> Array:
+        """Of every draw, (D,); 1 where there is no gradient, or no epsilon."""
+        return np.divide(self._sizes, self._elements, out=np.ones_like(self._sizes), where=self._elements > 0)
+
+
+def warn_unless_kept(share: float, step: FirstStep) -> None:
+    """Give a `PremiseWarning` where an epsilon leaves less than half of the signs."""
+    if share < LEAST_KEPT:
+        warnings.warn(
+            f"epsilon {step.epsilon:g} leaves {share:.2g} of the first step of {step.name}: the mean of "
+            "|G| / (|G| + epsilon) over all elements with a gradient, which is 1 for signs. The step is nearly that of "
+            "gradient descent over epsilon; give an epsilon far below the gradients, or 0",
+            PremiseWarning,
+            stacklevel=2,
+        )
+
+
 def step_changes(
     state: Forward,
     slope: Any,
@@ -59,11 +98,13 @@ def step_changes(
     loss: str = "squared",
     weight_decay: float = 0.0,
     sums: Sums = (),
+    kept: Kept | None = None,
 ) -> Iterator[Any]:
     """T_1 .. T_D, (D, C, r B, S), under the first step on every column r of dL/dout, (D, outputs, r B, sites).
 
     Behind these come steps on ``sums`` of the columns, each as its coefficients: errors are linear in those at the
-    outputs, and directions are not, so that the sums are taken where the weights are.
+    outputs, and directions are not, so that the sums are taken where the weights are. ``kept`` counts what an epsilon
+    leaves of the step.
 
     Of a net as it is under gradient descent, whose readout does not move; of a `whole_net` otherwise, or where there
     are no patches, so that every weight moves by a matrix.
@@ -78,7 +119,7 @@ def step_changes(
         curvature = LOSSES[loss].curvature(state.output, None, state.arrays)
         error = state.arrays.xp.concatenate([slope, curvature], axis=2)
     columns = slope.shape[2] // state.setting.samples
-    moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay, sums)
+    moves = StepMoves(state, backward(state, error, units), step, columns, role_of, weight_decay, sums, kept)
     yield from tangent(state, moves, units, columns + len(sums))
 
 
@@ -105,10 +146,11 @@ class StepMoves(WeightMoves):
         role_of: RoleOf,
         weight_decay: float = 0.0,
         sums: Sums = (),
+        kept: Kept | None = None,
     ) -> None:
         super().__init__(state, sorted(errors))
         self._errors, self._step, self._given, self._columns = errors, step, columns, columns + len(sums)
-        self._role_of, self._decay, self._sums = role_of, weight_decay, sums
+        self._role_of, self._decay, self._sums, self._kept = role_of, weight_decay, sums, kept
 
     def _moved(self, places: list[PlaceInNet]) -> list[Any]:
         """One weight after the other, of those side by side."""
@@ -141,7 +183,7 @@ class StepMoves(WeightMoves):
         """The moves (D, rows, r B, S) at every use of a weight."""
         elementwise = self._step.elementwise(self._role_of(weight.name))
         if elementwise is not None and weight.groups == 1 and own.by_rows:
-            moved = self._moved_rows(own, uses, elementwise)
+            moved = self._moved_rows(own, weight, uses, elementwise)
         else:
             moved = self._moved_by_column(own, weight, uses)
         if self._decay:
@@ -151,11 +193,14 @@ class StepMoves(WeightMoves):
                 of_use += xp.concatenate([self._decay * own.moved_by(use, decay)] * self._columns, axis=2)
         return moved
 
-    def _moved_rows(self, own: WeightedOperation, uses: list[Use], elementwise: Callable[[Any], Any]) -> list[Any]:
+    def _moved_rows(
+        self, own: WeightedOperation, weight: Weight, uses: list[Use], elementwise: Callable[[Any], Any]
+    ) -> list[Any]:
         """All columns at once, element by element: each is one more of every row of a gradient."""
         columns = [use.by_column[:, :, : self._columns] for use in uses]
         rows = [each.reshape(each.shape[0], -1, *each.shape[3:]) for each in columns]
-        change = OfElements(own.gradient(uses, rows), elementwise)
+        change = OfElements(slope := own.gradient(uses, rows), elementwise)
+        self._count(weight, slope)
         moved = [own.moved_by(use, change) for use in uses]
         return [each.reshape(len(each), -1, self._columns * each.shape[2], each.shape[3]) for each in moved]
 
@@ -165,9 +210,25 @@ class StepMoves(WeightMoves):
             curvature = own.curvature(uses, [each[:, :, self._columns :] for each in columns])
         changes = []
         for column in range(self._columns):
-            slope = own.gradient(uses, [each[:, :, column] for each in columns])
+            slope = self._gradient(own, uses, [each[:, :, column] for each in columns])
+            self._count(weight, slope)
             changes.append(self._change(weight, Gradient(slope, curvature)))
         return [side_by_side([own.moved_by(use, change) for change in changes], self._state.setting) for use in uses]
+
+    def _gradient(self, own: WeightedOperation, uses: list[Use], errors: list[Any]) -> Any:
+        """The whole gradient of a weight; of a bias or a gain 0 where its terms cancel but for rounding.
+
+        So they do below a normalisation, which takes a common shift or factor out: rounding errors have signs, too.
+        """
+        slope = own.gradient(uses, errors)
+        if isinstance(own, VectorOperation):
+            slope[np.abs(slope) < ROUNDING * np.finfo(slope.dtype).eps * own.gradient_terms(uses, errors)] = 0.0
+        return slope
+
+    def _count(self, weight: Weight, slope: Direction) -> None:
+        """Add to what an epsilon leaves, where this weight's step has one."""
+        if self._kept and self._step.softens(self._role_of(weight.name)):
+            self._kept.count(slope)
 
     def _method(self, weight: Weight) -> Optimizer:
         return self._step.method_of(self._role_of(weight.name))
@@ -202,12 +263,23 @@ class StepMoves(WeightMoves):
 
     def _one_by_one(self, weight: Weight, slope: Direction) -> Any:
         """Directions of optimizers that take one matrix at a time, (D, out, in taps)."""
+        self._require_squares(weight, dense(slope))
         matrices = self._state.setting.weights[weight.name].matrix  # type: ignore[attr-defined]
         each = [
             self._direction(weight, Gradient(of_net(slope, draw)), Dense(matrices[min(draw, len(matrices) - 1)]))
             for draw in range(slope.shape[0])
         ]
         return np.stack([dense(direction) for direction in each])
+
+    def _require_squares(self, weight: Weight, slope: Any) -> None:
+        """Raise OverflowError unless floats hold the squares of every draw's gradient (D, out, in taps)."""
+        sizes, limits = np.abs(slope).max(axis=(1, 2)), np.finfo(slope.dtype)
+        held = (sizes == 0) | ((sizes > float(limits.tiny) ** 0.5) & (sizes < float(limits.max) ** 0.5))
+        if not held.all():
+            raise OverflowError(
+                f"a gradient of weight {weight.name!r} is {sizes[~held][0]:.2g} in size, and {self._step.name} takes "
+                "squares, which floats do not hold; give weights, inputs and errors of the size of 1"
+            )
 
 
 @dataclass(frozen=True)

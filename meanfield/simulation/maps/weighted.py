@@ -138,8 +138,16 @@ class VectorOperation(WeightedOperation):
     def alone(self, use: Use, errors: Any) -> Any:
         """Errors (D, C, [r,] B, S) times what the weight multiplies, (D, elements, [r,] B, S): gradients by place."""
 
+    @abstractmethod
+    def sizes_alone(self, use: Use, errors: Any) -> Any:
+        """The sizes of the products in `alone`, (D, elements, B, S), for errors (D, C, B, S)."""
+
     def gradient(self, uses: Sequence[Use], errors: Sequence[Any]) -> Any:
         return _added_up(error.sum(axis=(2, 3)) for error in map(self.alone, uses, errors))[:, :, None]
+
+    def gradient_terms(self, uses: Sequence[Use], errors: Sequence[Any]) -> Any:
+        """The sum of the sizes of what `gradient` adds up, in its shape."""
+        return _added_up(sizes.sum(axis=(2, 3)) for sizes in map(self.sizes_alone, uses, errors))[:, :, None]
 
     def moved_by(self, use: Use, change: Multiplier) -> Any:
         """The change of every element times what it multiplies."""
@@ -192,6 +200,9 @@ class BiasOperation(VectorOperation):
     def alone(self, use: Use, errors: Any) -> Any:
         return errors
 
+    def sizes_alone(self, use: Use, errors: Any) -> Any:
+        return use.setting.arrays.xp.abs(errors)
+
     def moved_elements(self, by_element: Any, use: Use) -> Any:
         shape = (*by_element.shape[:2], use.setting.samples, use.errors.shape[3])
         return use.setting.arrays.xp.broadcast_to(by_element, shape).copy(order=use.setting.arrays.order)
@@ -233,6 +244,9 @@ class GainOperation(VectorOperation):
     def alone(self, use: Use, errors: Any) -> Any:
         values = use.values.reshape(*use.values.shape[:2], *[1] * (errors.ndim - 4), *use.values.shape[2:])
         return (errors * values).sum(axis=1)[:, None]
+
+    def sizes_alone(self, use: Use, errors: Any) -> Any:
+        return use.setting.arrays.xp.abs(errors * use.values).sum(axis=1)[:, None]
 
     def moved_elements(self, by_element: Any, use: Use) -> Any:
         return by_element * use.values

@@ -81,7 +81,7 @@ from meanfield.simulation.measures.overlap_energy import (
     overlap_method,
     overlap_per_label_term,
 )
-from meanfield.simulation.measures.step_scales import relative, scale_estimates, whole_step
+from meanfield.simulation.measures.step_scales import KEPT, kept_of_draws, relative, scale_estimates, whole_step
 from meanfield.simulation.passes import Forward, forward, through_readout
 from meanfield.simulation.step_moves import is_curved, require_step, whole_net
 from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights
@@ -118,6 +118,7 @@ class Energies(Measure):
         optimizer, epsilon: whose first step from rest is made, as for `meanfield.one_step`. Under any but gradient
             descent label_term is the update energy of a step on the labels' error alone, output_term on the outputs'
             alone, and update_energy on the whole error: directions are not linear in the error, so they do not add up.
+            The attribute ``kept_share`` says what an epsilon leaves of AdamW's signs, in the mean over draws.
         scales: whether to measure relative and output changes, too; other optimizers than gradient descent always do.
             They take dense weights, "numpy" and "float64", and leave the overlap energy out.
 
@@ -208,7 +209,7 @@ class Energies(Measure):
             f"{name} {self.options[name]!r}" for name, allowed in plain.items() if self.options[name] not in allowed
         ]
         if beyond:
-            what = "scales" if self.step.is_descent else f"optimizer {self.step.name!r}"
+            what = "scales True" if self.step.is_descent else f"optimizer {self.step.name!r}"
             raise ValueError(
                 f"{what} moves the readout with the layers, by dense weights on 'numpy' in float64, and measures means "
                 f"over sites; not with {' and '.join(beyond)}: leave that out"
@@ -276,7 +277,8 @@ class Energies(Measure):
             "batch": json.dumps(self.batch.describe()),
             "loss": self.loss,
         } | ({"optimizer": self.step.name, "epsilon": self.epsilon} if self.of_whole_net else {})
-        terms = {name: value for name, value in values.items() if name not in CONTROLS}
+        own |= kept_of_draws(values, self.step)
+        terms = {name: value for name, value in values.items() if name not in (*CONTROLS, KEPT)}
         estimates = energy_estimates(terms, self._adjusted(net, values))
         return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
 
@@ -379,7 +381,7 @@ def draw_whole_steps(net: Net, seed: int, draws: range, asked: Energies) -> dict
     """
     state, gradient = drawn_passes(whole_net(net), seed, draws, asked)
     whole_error = () if asked.step.is_descent else ((-1.0, 1.0),)
-    energies, moved, c = whole_step(
+    energies, moved, c, kept = whole_step(
         state, gradient, asked.step, net.role_of, len(net.units), asked.loss, sums=whole_error
     )
     if asked.step.is_descent:
@@ -393,7 +395,7 @@ def draw_whole_steps(net: Net, seed: int, draws: range, asked: Energies) -> dict
         "relative_update_energy": relative(update, c),
         "output_update_energy": output[:, None],
         "output_error": error_at_output(gradient, asked.loss)[:, None],
-    }
+    } | kept
 
 
 def column_terms(columns: ColumnEnergies) -> dict[str, Array]:

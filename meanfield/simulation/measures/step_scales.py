@@ -39,11 +39,23 @@ from meanfield.simulation.kernels.convolution import draws_side_by_side
 from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.step_moves import RoleOf, Sums, is_curved, require_step, step_changes, whole_net
+from meanfield.simulation.step_moves import (
+    Kept,
+    RoleOf,
+    Sums,
+    is_curved,
+    require_step,
+    step_changes,
+    warn_unless_kept,
+    whole_net,
+)
 from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data, require_in_range
 from meanfield.simulation.training.gradients import laid_out, power_of_two, quickest
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import given_weights
+
+# What an epsilon leaves of signs, in draws and in what a dataset says of itself.
+KEPT = "kept_share"
 
 # What draws hold that are carried together.
 BYTES_TOGETHER = 32 << 20
@@ -56,21 +68,25 @@ WIDE = 64
 
 def whole_step(
     state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, layers: int, loss: str, sums: Sums = ()
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, Pieces]:
     """S_l of every error column (D, L, r), S_out (D, r), and c_l (D, L), of a whole net with so many layers.
+
+    And where AdamW steps with an epsilon, what that leaves of its signs, kept_share (D, 1).
 
     ``slope`` is dL/dout, (D, outputs, r B, sites); behind its columns come ``sums`` of them, as of `step_changes`. The
     state is used up: what the tangent has passed is let go.
     """
     arrays, samples = state.arrays, state.setting.samples
     sizes = [_mean_square(value, samples, arrays)[:, 0] for value in state.values[1 : layers + 1]]
-    energies = []
-    for number, change in enumerate(step_changes(state, slope, step, role_of, loss, sums=sums), start=1):
+    softens = any(step.softens(role_of(name)) for name in state.net.weights)
+    energies, kept = [], Kept(step, len(slope)) if softens else None
+    for number, change in enumerate(step_changes(state, slope, step, role_of, loss, sums=sums, kept=kept), start=1):
         state.let_go(number)
         energies.append(_mean_square(change, samples, arrays))
     draws = len(energies[0])
     c = arrays.xp.stack([arrays.xp.broadcast_to(size, (draws,)) for size in sizes], axis=1)
-    return arrays.xp.stack(energies[:layers], axis=1), energies[-1], c
+    of_epsilon = {KEPT: kept.shares[:, None]} if kept else {}
+    return arrays.xp.stack(energies[:layers], axis=1), energies[-1], c, of_epsilon
 
 
 def _mean_square(values: Any, samples: int, arrays: Arrays) -> Any:
@@ -109,7 +125,8 @@ class StepScales(Measure):
     Args:
         inputs, targets: (samples, channels, *grid), and classes or values, as `meanfield.train` takes them.
         loss: "cross_entropy" or "squared".
-        optimizer, epsilon: as for `meanfield.one_step`.
+        optimizer, epsilon: as for `meanfield.one_step`. The attribute ``kept_share`` says what an epsilon leaves of
+            AdamW's signs, in the mean over draws.
         batch_size: samples of a mini-batch; all of them if None.
         precision: of weights and passes, "float64" or "float32"; energies are summed in double precision.
 
@@ -182,10 +199,10 @@ class StepScales(Measure):
                 whole, given_weights(whole, weights), arrays.xp.require(inputs, requirements=arrays.order), arrays
             )
             slope = loss.slope(state.output, batch.targets, arrays)
-            energies, outputs, c = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
+            energies, outputs, c, kept = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
         numbers = {"update_energy": energies[:, :, 0], "output_update_energy": outputs}
         require_energies(numbers, may_vanish=True)
-        return numbers | {"relative_update_energy": relative(energies[:, :, 0], c)}
+        return numbers | {"relative_update_energy": relative(energies[:, :, 0], c)} | kept
 
     def _batches(self, net: Net, data: Data, seed: int, draws: range, arrays: Arrays) -> Data:
         """The samples of every draw, in the order of the data."""
@@ -211,11 +228,21 @@ class StepScales(Measure):
         }
         how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision")}
         own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
+        own |= kept_of_draws(values, self.step)
         both = estimates | scale_estimates(values)
         return measured_dataset(net, both, own | inputs_described(self.inputs) | dict(attrs))
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def kept_of_draws(values: Pieces, step: FirstStep) -> dict[str, float]:
+    """What an epsilon leaves of the step in the mean of draws, for a dataset to say, with a warning if it is little."""
+    if KEPT not in values:
+        return {}
+    share = float(values[KEPT].mean())
+    warn_unless_kept(share, step)
+    return {KEPT: share}
 
 
 def relative(energies: Array, c: Array) -> Array:

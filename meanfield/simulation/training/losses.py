@@ -57,6 +57,8 @@ class Squared:
         values = real_array("targets", given)
         if values.ndim < 2:
             raise ValueError(f"targets have shape {values.shape}; the squared loss takes (samples, outputs, *grid)")
+        if not np.isfinite(values).all():
+            raise ValueError("targets hold NaN or infinite values; remove or replace them first")
         flat = values.reshape(*values.shape[:2], -1)
         return arrays.moved(np.ascontiguousarray(flat.swapaxes(0, 1))[None])
 
