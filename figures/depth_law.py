@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     _law(law, dataset)
     _slopes(slopes, dataset)
     attrs, net = dataset.attrs, json.loads(dataset.attrs["architecture"])
-    law.set_title(f"{net['family']}, {attrs['draws']} draws of each size, seed {attrs['seed']}", fontsize=9)
+    step = "" if attrs["optimizer"] == "sgd" else f", first step of {attrs['optimizer']}"
+    data = f", medians on {Path(attrs['data']).name}" if attrs.get("data") else ""
+    law.set_title(f"{net['family']}, {attrs['draws']} draws of each size, seed {attrs['seed']}{step}{data}", fontsize=9)
     legend_below(figure, law, 3, fontsize=8)
     return figure
 

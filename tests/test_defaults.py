@@ -46,8 +46,8 @@ Transformer: heads=1; ffn=4; norm='pre'; normalisation='layer'; attention_scale=
     activation='relu'; rotary=False; scaling='none'; tied=False; vocabulary=None; outputs=10; head='he';
     readout='pooled'; inputs=1
 Workers: processes=None; scheduler=None
-depth_law: quantity='learning_rate_scale'; claim=None; rival=None; inputs=None; loss='squared'; theory=True; workers=1;
-    resume_in=None
+depth_law: quantity='learning_rate_scale'; claim=None; rival=None; optimizer='sgd'; epsilon=0.0; inputs=None;
+    data=None; batch_size=None; loss=None; theory=None; workers=1; resume_in=None
 derive: activation='relu'; direction='up'; block_depth=0
 explain_transfer: rule='auto'
 fit_power_law: stderr=None

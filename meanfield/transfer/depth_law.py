@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from math import isfinite, nan
 from numbers import Integral, Real
@@ -26,6 +26,7 @@ from meanfield.common.seeds import checked_seed, derived_seed
 from meanfield.common.validation import (
     Array,
     PremiseWarning,
+    not_negative,
     require_choice,
     require_draws,
     require_finite,
@@ -33,22 +34,38 @@ from meanfield.common.validation import (
 )
 from meanfield.execution.digests import provenance
 from meanfield.execution.run import Run, simulate_all, store_in
+from meanfield.execution.training import checked_pair
 from meanfield.execution.workers import Workers
 from meanfield.nets.inputs import LOSS_NAMES
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.quantities.registry import QUANTITIES
-from meanfield.transfer.law_quantities import EXACT, LAW_QUANTITIES, MEAN_FIELD, LawQuantity, Theory
+from meanfield.theory.transformers.terms import prediction_seconds
+from meanfield.transfer.law_quantities import (
+    EXACT,
+    LAW_QUANTITIES,
+    MEAN_FIELD,
+    LawQuantity,
+    Setting,
+    Theory,
+    statistic_of,
+)
 from meanfield.verification.laws import drawn_series, law_findings
 from meanfield.verification.verdicts import CONVERGED_SHARE, power_in_words
 
 Size = int | float
+# Inputs and targets of all sizes, or a function of the size that returns them.
+Data = tuple[ArrayLike, ArrayLike] | Callable[[Any], tuple[ArrayLike, ArrayLike]]
 # A number claims (size)^number, a function the law that it computes, up to a factor.
 ClaimedLaw = float | Callable[[Any], float]
 # Draws of many runs, as `simulate_all` has them.
 Draw = Callable[[Sequence[Run]], Sequence[xr.Dataset]]
 FEWEST_SIZES = 3
 ENDS = {"": "", "_stderr": "standard error over draws", "_largest_share": "share of the largest draw in the mean"}
+# Theory that takes longer is not begun unless it is asked for.
+MOST_MINUTES = 15
 
 
 def depth_law(
@@ -60,9 +77,13 @@ def depth_law(
     quantity: str = "learning_rate_scale",
     claim: ClaimedLaw | None = None,
     rival: ClaimedLaw | None = None,
+    optimizer: str | Optimizer | Hybrid = "sgd",
+    epsilon: float = 0.0,
     inputs: ArrayLike | None = None,
-    loss: str = "squared",
-    theory: bool = True,
+    data: Data | None = None,
+    batch_size: int | None = None,
+    loss: str | None = None,
+    theory: bool | None = None,
     workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
@@ -77,15 +98,22 @@ def depth_law(
         sizes: three or more, positive: depths, widths, or whatever ``make`` takes.
         draws, seed: as for `simulate`; of every size.
         quantity: "learning_rate_scale", eta* of the whole update; "label_learning_rate_scale", of its label term;
-            "output_learning_rate_scale", of the outputs, the readout's own update included; or "stable_rate",
-            2 / lambda_max of the loss on a batch.
+            "relative_learning_rate_scale", of the layers' changes over their values; "last_learning_rate_scale", of the
+            same in the last layer; "output_learning_rate_scale", of the outputs, the readout's own update included; or
+            "stable_rate", 2 / lambda_max of the loss on a batch, which is gradient descent's alone.
         claim: what is claimed, a number p for size^p, or a function of the size that is proportional to the claimed
             quantity. Nothing is judged but whether there is a power law if it is left out.
         rival: what would be true if the claim were false, likewise. If left out, an exponent that is 0.1 off.
+        optimizer, epsilon: whose first step from rest moves the nets, as for `one_step`.
         inputs: a fixed batch (samples, channels, *grid) for all sizes; if left out, the nets' own law draws them:
             anew in every draw, or, of "stable_rate", one batch of 32 samples for all nets of one input.
-        loss: "squared" or "cross_entropy".
-        theory: whether to predict as well, which takes minutes for Transformers with a causal mask.
+        data: inputs and targets, as for `train`, from which every draw takes a mini-batch: the step that training makes
+            first. A pair for all sizes, or a function of the size that returns it. The quantity is then the median
+            over draws, which is what a net meets, and theory is not asked.
+        batch_size: samples of a mini-batch; all of the data if left out.
+        loss: "squared" or "cross_entropy"; if left out, the first, or on data the second.
+        theory: whether to predict as well; if left out, where that takes no longer than 15 minutes. It takes longer
+            for long or deep Transformers with a causal mask.
         workers, resume_in: as for `simulate`.
 
     Returns:
@@ -94,13 +122,15 @@ def depth_law(
         ``local_slope_theory``; ``claim_law`` and ``rival_law``, up to a factor. "learning_rate_scale" has
         label_learning_rate_scale beside it, whose theory more nets have. Attributes:
 
+        - ``statistic``, "mean" or "median", and ``optimizer``, ``epsilon``, ``batch_size``, ``loss`` of the step.
         - ``exponent``, ``exponent_stderr``, ``chi_square``, ``p_value`` of the fit over the sizes; ``drift``,
           ``drift_stderr``, ``drift_p_value`` of the local slope (`local_slopes`); ``power_law_verdict`` on whether its
           ends differ by less than 0.1.
         - with a claim ``verdict``, ``verdict_of_rival``, ``evidence``, ``power`` (which deviations such draws refute)
           and, where neither holds or luck decides, ``draws_needed``.
         - ``theory``, the level that stands beside the draws, or ``theory_missing``, why there is none;
-          ``theory_exponent`` at the same sizes; ``limit_exponent`` that eta* tends to in depth, or ``limit_missing``.
+          ``theory_exponent`` at the same sizes; ``limit_exponent`` that eta* tends to in depth, under descent by the
+          law of its label term, or ``limit_missing``.
         - ``finite_width`` with ``finite_width_stderr``, by how much finite width moves the exponent: exact expectation
           less mean field, or else draws less mean field; ``finite_width_of`` says which, or why it is not known.
         - ``overflowed``: sizes at which numbers leave the range of floats, or no draw moves; all else is of the others.
@@ -111,7 +141,8 @@ def depth_law(
     Raises:
         TypeError, ValueError: fewer than three sizes, a ``make`` that raises, returns what is no net, or nets of
             several families; claims that are not finite, laws that are not positive, a rival that says the same as the
-            claim.
+            claim; an optimizer without a first step from rest, a quantity that is not drawn under it or on data, data
+            that do not fit a net.
         OverflowError: fewer than three sizes are left.
         MemoryError: more than the machine has.
 
@@ -126,7 +157,18 @@ def depth_law(
         ('REFUTED', -1.5, True)
     """
     question = LawQuestion.of(
-        make, sizes, quantity=quantity, claim=claim, rival=rival, inputs=inputs, loss=loss, theory=theory
+        make,
+        sizes,
+        quantity=quantity,
+        claim=claim,
+        rival=rival,
+        optimizer=optimizer,
+        epsilon=epsilon,
+        inputs=inputs,
+        data=data,
+        batch_size=batch_size,
+        loss=loss,
+        theory=theory,
     )
     draw = partial(simulate_all, workers=workers, store=store_in(resume_in))
     law = question.answered(draw, draws, seed)
@@ -163,7 +205,8 @@ class LawQuestion:
     Attributes:
         sizes, nets: in order.
         along: the field of the nets that is their size, or "size".
-        quantity, claim, rival, inputs, loss, theory: as for `depth_law`.
+        quantity, claim, rival, theory: as for `depth_law`.
+        settings: under what the nets of every size are drawn.
     """
 
     sizes: tuple[Size, ...]
@@ -172,9 +215,8 @@ class LawQuestion:
     quantity: LawQuantity
     claim: ShownLaw | None
     rival: ShownLaw | None
-    inputs: Any = None
-    loss: str = "squared"
-    theory: bool = True
+    settings: tuple[Setting, ...]
+    theory: bool | None = None
 
     @classmethod
     def of(
@@ -185,16 +227,22 @@ class LawQuestion:
         quantity: str,
         claim: ClaimedLaw | None,
         rival: ClaimedLaw | None,
-        inputs: ArrayLike | None = None,
-        loss: str = "squared",
-        theory: bool = True,
+        theory: bool | None = None,
+        data: Data | None = None,
+        loss: str | None = None,
+        **setting: Any,
     ) -> LawQuestion:
-        """Make every net and every value of a law, or raise as `depth_law` does."""
+        """Make every net and every value of a law, or raise as `depth_law` does; ``setting``: fields of `Setting`."""
         require_choice("quantity", quantity, LAW_QUANTITIES)
+        loss = ("squared" if data is None else "cross_entropy") if loss is None else loss
         require_choice("loss", loss, LOSS_NAMES)
-        require_flag("theory", theory)
+        if theory is not None:
+            require_flag("theory", theory)
         checked = _checked_sizes(sizes)
         nets = _nets(make, checked)
+        settings = _settings(Setting(loss=loss, **setting), data, checked)
+        if why := LAW_QUANTITIES[quantity].refusal(settings[0]):
+            raise ValueError(why)
         along = _along(nets, checked)
         claimed, other = (
             None if law is None else _shown_law(side, law, checked, along)
@@ -203,20 +251,20 @@ class LawQuestion:
         if other is not None:
             _require_rival(claimed, other)
         asked: dict[str, Any] = {"quantity": LAW_QUANTITIES[quantity], "claim": claimed, "rival": other}
-        return cls(sizes=checked, nets=nets, along=along, inputs=inputs, loss=loss, theory=theory, **asked)
+        return cls(sizes=checked, nets=nets, along=along, settings=settings, theory=theory, **asked)
 
     def runs(self, draws: int, seed: int) -> list[Run]:
         """Draws of every size, each by a seed of its own."""
         draws, seed = require_draws("draws", draws), checked_seed(seed)
         seeds = [derived_seed(seed, f"{self.along} {size:g}") for size in self.sizes]
         return [
-            Run(net, self.quantity.measure(net, seed, self.inputs, self.loss), draws, own)
-            for net, own in zip(self.nets, seeds, strict=True)
+            Run(net, self.quantity.measure(net, seed, setting), draws, own)
+            for net, setting, own in zip(self.nets, self.settings, seeds, strict=True)
         ]
 
     def answered(self, draw: Draw, draws: int, seed: int) -> xr.Dataset:
         """The dataset of `depth_law`; ``draw`` makes the draws, and raises OverflowError where floats end."""
-        runs = self.runs(draws, seed)
+        runs, setting = self.runs(draws, seed), self.settings[0]
         measured, overflowed = _measured(draw, runs, self.sizes, self.quantity.name)
         dataset = self._drawn(measured)
         dataset.attrs |= {
@@ -225,28 +273,36 @@ class LawQuestion:
             "power_of_mean": self.quantity.power,
             "along": self.along,
             "architecture": json.dumps(_described(self.nets, self.along)),
-            "loss": self.loss,
+            "statistic": setting.statistic,
+            "optimizer": setting.step.name,
+            "epsilon": setting.epsilon,
+            "batch_size": getattr(runs[0].measure, "batch_size", nan),
+            "loss": setting.loss,
             "draws": draws,
             "seed": str(seed),
             "overflowed": overflowed,
             "provenance": provenance(draws=draws, seed=str(seed)),
         }
-        predictions = [self.quantity.theory(run.net, run.measure) for run in runs] if self.theory else []
-        _add_theory(dataset, self.quantity, predictions)
+        unasked = self.without_theory
+        predictions = [] if unasked else [self.quantity.theory(run.net, run.measure) for run in runs]
+        _add_theory(dataset, self.quantity, predictions, unasked)
         _add_slopes(dataset)
-        dataset.attrs |= self._limit() | _finite_width(dataset, self.quantity)
+        dataset.attrs |= self._limit() | _finite_width(dataset, self.quantity.drawn(setting))
         return _judged(dataset)
 
     def _drawn(self, measured: Sequence[xr.Dataset | None]) -> xr.Dataset:
         """What was measured at every size, NaN where nothing was, and the laws that are claimed."""
         variables: dict[str, Any] = {}
-        for name in self.quantity.drawn:
+        setting = self.settings[0]
+        for name in self.quantity.drawn(setting):
             said = {field: getattr(QUANTITIES[name], field) for field in ("symbol", "definition", "source")}
-            for end, words in ENDS.items():
-                values = [nan if each is None else float(each[f"{name}{end}"]) for each in measured]
+            numbers = [
+                (nan, nan, nan) if each is None else statistic_of(each, name, setting.statistic) for each in measured
+            ]
+            for values, (end, words) in zip(zip(*numbers, strict=True), ENDS.items(), strict=True):
                 long_name = QUANTITIES[name].long_name
                 attrs = {"long_name": f"{long_name}: {words}"} if end else {"long_name": long_name, **said}
-                variables[f"{name}{end}"] = ("size", values, attrs | {"units": "1"})
+                variables[f"{name}{end}"] = ("size", list(values), attrs | {"units": "1"})
         for side, law in (("claim", self.claim), ("rival", self.rival)):
             if law is not None:
                 told = {"long_name": f"the {side}, up to a factor", "law": law.words, "is_power": int(law.is_power)}
@@ -257,9 +313,42 @@ class LawQuestion:
     def _limit(self) -> dict[str, Any]:
         """What the exponent tends to where the size is the depth."""
         exponent, why = nan, "it is where the size is the depth, and nothing else changes with it"
-        if self.along == "depth":
-            exponent, why = self.quantity.limit(self.nets[-1], [int(size) for size in self.sizes])
+        if unserved := self.settings[0].without_theory:
+            why = unserved
+        elif self.along == "depth":
+            exponent, why = self.quantity.limit(self.nets[-1], [int(size) for size in self.sizes], self.settings[0])
         return {"limit_exponent": exponent, "limit_missing": why}
+
+    @property
+    def without_theory(self) -> str:
+        """Why nothing is predicted; empty if something may be."""
+        if self.theory is False:
+            return "it was not asked for"
+        if why := self.settings[0].without_theory:
+            return why
+        minutes = sum(prediction_seconds(net, self.settings[0].inputs) for net in self.nets) / 60
+        if self.theory is None and minutes > MOST_MINUTES:
+            return (
+                f"predicting these nets takes about {minutes:.0f} minutes, and more than {MOST_MINUTES} are not begun "
+                "unasked: ask for theory to have it"
+            )
+        return ""
+
+
+def _settings(shared: Setting, data: Any, sizes: Sequence[Size]) -> tuple[Setting, ...]:
+    """Under what the nets of every size are drawn: on their own data, where these are a function of the size."""
+    shared = replace(shared, epsilon=not_negative("epsilon", shared.epsilon))
+    if shared.step.is_descent and shared.epsilon:
+        raise ValueError(f"epsilon is {shared.epsilon}, and gradient descent has none; leave it out")
+    if data is None:
+        if shared.batch_size is not None:
+            raise ValueError(f"batch_size is {shared.batch_size}, and no data are given, of which a batch is part")
+        return (shared,) * len(sizes)
+    if shared.inputs is not None:
+        raise ValueError("inputs are given, and data, which have inputs of their own; leave one of them out")
+    if not callable(data):
+        return (replace(shared, data=checked_pair(data)),) * len(sizes)
+    return tuple(replace(shared, data=checked_pair(_called("data", data, size))) for size in sizes)
 
 
 def _checked_sizes(sizes: Iterable[Size]) -> tuple[Size, ...]:
@@ -378,7 +467,7 @@ def _drawn_alone(draw: Draw, run: Run) -> xr.Dataset | None:
         return None
 
 
-def _add_theory(dataset: xr.Dataset, quantity: LawQuantity, predictions: Sequence[Theory]) -> None:
+def _add_theory(dataset: xr.Dataset, quantity: LawQuantity, predictions: Sequence[Theory], unasked: str) -> None:
     """NAME_exact and NAME_mean_field where there are any, and in attributes which stands beside the draws."""
     known = list(dict.fromkeys(key for theory in predictions for key in theory.numbers))
     for name, level in known:
@@ -390,7 +479,7 @@ def _add_theory(dataset: xr.Dataset, quantity: LawQuantity, predictions: Sequenc
     premises = dict.fromkeys(premise for theory in predictions for premise in theory.premises)
     dataset.attrs |= {
         "theory": own[0] if own else "",
-        "theory_missing": "" if own else "; ".join(reasons) or "it was not asked for",
+        "theory_missing": "" if own else unasked or "; ".join(reasons),
         "premises": "; ".join(premises),
     }
 
@@ -430,9 +519,9 @@ def _put(dataset: xr.Dataset, name: str, sizes: Array, values: Array, attrs: Map
     dataset[name] = ("size", at.values, dict(attrs))
 
 
-def _finite_width(dataset: xr.Dataset, quantity: LawQuantity) -> dict[str, Any]:
+def _finite_width(dataset: xr.Dataset, names: Sequence[str]) -> dict[str, Any]:
     """By how much finite width moves the exponent: of the quantity, or of one beside it whose theory is there."""
-    for name in quantity.drawn:
+    for name in names:
         if f"{name}_{MEAN_FIELD}" not in dataset:
             continue
         drawn = drawn_series(dataset, name)

@@ -1,23 +1,34 @@
-"""What a law in the size of a net may be about: how each quantity is drawn, its theory, and what it tends to."""
+"""What a law in the size of a net may be about: how each quantity is drawn, its theory, and what it tends to.
+
+Without data it is that of the mean over draws, which theory predicts. On data it is the median over draws, as a mean is
+made by rare nets where energies scatter much, and a net that is trained is none of them.
+"""
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import log, nan, pi, sqrt
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from meanfield.common.seeds import streams_by_purpose
-from meanfield.common.validation import Array, PremiseWarning
+from meanfield.common.validation import PremiseWarning
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Chain, Net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
+from meanfield.optimizers.first_steps import FirstStep
+from meanfield.quantities.registry import QUANTITIES
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.step_scales import StepScales
 from meanfield.simulation.training.sharpness import Sharpness, rate_at
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.prediction import predict
@@ -27,6 +38,45 @@ EXACT, MEAN_FIELD = LEVELS = ("exact", "mean_field")
 LABEL_SCALE = "label_learning_rate_scale"
 # Samples of the batch on which curvatures are drawn, where none is given.
 SAMPLES = 32
+# Standard deviations between the quantiles 0.1 and 0.9 of a Gaussian.
+TENTHS = 2.563
+ON_DATA = "draws are on data, and theory has white inputs and labels"
+WITH_EPSILON = "draws have an epsilon, and theory has none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Under what nets of one size are drawn.
+
+    Attributes:
+        loss: "squared" or "cross_entropy".
+        optimizer, epsilon: whose first step from rest it is.
+        inputs: a fixed batch, or None.
+        data: inputs and targets of the net, from which every draw takes a mini-batch, or None.
+        batch_size: samples of a mini-batch; all of them if None.
+    """
+
+    loss: str = "squared"
+    optimizer: str | Optimizer | Hybrid = "sgd"
+    epsilon: float = 0.0
+    inputs: Any = None
+    data: tuple[Any, Any] | None = None
+    batch_size: int | None = None
+
+    @property
+    def step(self) -> FirstStep:
+        """The step of all weights."""
+        return FirstStep(self.optimizer, self.epsilon)
+
+    @property
+    def statistic(self) -> str:
+        """Of the draws, "mean" or "median"."""
+        return "mean" if self.data is None else "median"
+
+    @property
+    def without_theory(self) -> str:
+        """Why no theory serves such draws of any net; empty if one may."""
+        return ON_DATA if self.data is not None else WITH_EPSILON if self.epsilon else ""
 
 
 @dataclass(frozen=True)
@@ -51,21 +101,22 @@ class LawQuantity(ABC):
         name: as `depth_law` takes it, and its variable is called.
         words: what reports call it.
         power: of the mean over draws that it is; -1/2 of a mean energy.
-        companions: variables that are drawn with it and have theory where it has none.
     """
 
     name: str
     words: str
     power: float
-    companions: tuple[str, ...] = ()
 
-    @property
-    def drawn(self) -> tuple[str, ...]:
-        """The variables that are taken of what is measured."""
-        return (self.name, *self.companions)
+    def drawn(self, setting: Setting) -> tuple[str, ...]:
+        """The variables that are taken of what is measured: its own, and those whose theory may stand in."""
+        return (self.name,)
+
+    def refusal(self, setting: Setting) -> str:
+        """Why it is not drawn under this setting, in one sentence; empty if it is."""
+        return ""
 
     @abstractmethod
-    def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:
+    def measure(self, net: Net, seed: int, setting: Setting) -> Measure:
         """What is read off every draw of a net; the seed draws a batch where the measure needs one.
 
         It is that of the question, so that nets of one input share the batch: another one would move their means by
@@ -76,60 +127,75 @@ class LawQuantity(ABC):
     def theory(self, net: Net, measure: Measure) -> Theory:
         """What theory says of these draws."""
 
-    def limit(self, net: Net, depths: Sequence[int]) -> tuple[float, str]:
+    def limit(self, net: Net, depths: Sequence[int], setting: Setting) -> tuple[float, str]:
         """The exponent in the depth that it tends to, or NaN and why none is known."""
         return nan, f"what {self.words} tends to is known of no net"
 
 
 @dataclass(frozen=True)
 class EnergyScale(LawQuantity):
-    """The learning rate at which a mean energy of the layers is 1."""
+    """The learning rate at which a mean square of what one step changes is 1.
+
+    Attributes:
+        of_whole_net: whether the readout moves with the layers under descent, too, as relative changes and outputs ask.
+        companion: a variable that is drawn with it and has theory where it has none.
+        has_limit: whether it tends to what its own label term tends to.
+    """
 
     name: str
     words: str
-    companions: tuple[str, ...] = ()
+    of_whole_net: bool = False
+    companion: str = ""
+    has_limit: bool = False
     power = -0.5
 
-    def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:
-        return Energies(inputs=inputs, loss=loss)
+    def drawn(self, setting: Setting) -> tuple[str, ...]:
+        return (self.name, self.companion) if self.companion and setting.data is None else (self.name,)
+
+    def refusal(self, setting: Setting) -> str:
+        if self.name != LABEL_SCALE or setting.data is None:
+            return ""
+        return (
+            f"{LABEL_SCALE} is that of random labels, and data have labels of their own; take learning_rate_scale, or "
+            "leave data out"
+        )
+
+    def measure(self, net: Net, seed: int, setting: Setting) -> Measure:
+        step: dict[str, Any] = {"optimizer": setting.optimizer, "epsilon": setting.epsilon, "loss": setting.loss}
+        if setting.data is None:
+            return Energies(inputs=setting.inputs, scales=self.of_whole_net, **step)
+        inputs, targets = setting.data
+        return StepScales(inputs=inputs, targets=targets, batch_size=setting.batch_size, **step)
 
     def theory(self, net: Net, measure: Any) -> Theory:
+        names = (self.name, self.companion) if self.companion else (self.name,)
+        asked: dict[str, Any] = {"inputs": measure.inputs, "loss": measure.loss}
+        if not measure.step.is_descent:
+            asked["optimizer"] = measure.optimizer
         numbers: dict[tuple[str, str], float] = {}
         refusals: dict[str, str] = {}
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", PremiseWarning)
             for level in LEVELS:
                 try:
-                    predicted = predict(net, level=level, inputs=measure.inputs, loss=measure.loss)  # type: ignore[arg-type]
+                    predicted = predict(net, level=level, **asked)  # type: ignore[arg-type]
                 except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
-                    refusals |= dict.fromkeys(self.drawn, str(error))
+                    refusals |= dict.fromkeys(names, str(error))
                     continue
                 left_out = predicted.attrs.get("left_out", f"it is not among what level {level!r} predicts")
-                refusals |= {name: left_out for name in self.drawn if name not in predicted}
-                numbers |= {(name, level): float(predicted[name]) for name in self.drawn if name in predicted}
+                refusals |= {name: without_names(left_out) for name in names if name not in predicted}
+                numbers |= {(name, level): float(predicted[name]) for name in names if name in predicted}
         known = {name for name, _ in numbers}
         missing = {name: why for name, why in refusals.items() if name not in known}
         return Theory(numbers, missing, tuple(str(each.message) for each in said))
 
-    def limit(self, net: Net, depths: Sequence[int]) -> tuple[float, str]:
+    def limit(self, net: Net, depths: Sequence[int], setting: Setting) -> tuple[float, str]:
+        if not self.has_limit:
+            return super().limit(net, depths, setting)
         if not isinstance(net, Sequential):
             return nan, f"no power of the depth is known that eta* of a {type(net).__name__} tends to"
-        exponent, why = law_over_depth(net, depths)
+        exponent, why = law_over_depth(net, depths, optimizer=setting.optimizer)
         return exponent, f"eta* of this {type(net).__name__} tends to no power of the depth: {why}" if why else ""
-
-
-class OutputScale(LawQuantity):
-    """The learning rate at which the outputs move by 1."""
-
-    name = "output_learning_rate_scale"
-    words = "eta* of the outputs"
-    power = -0.5
-
-    def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:
-        return Energies(inputs=inputs, loss=loss, scales=True)
-
-    def theory(self, net: Net, measure: Measure) -> Theory:
-        return Theory({}, {self.name: "the change of the readout's own weights is followed at no level"})
 
 
 class StableRate(LawQuantity):
@@ -139,12 +205,23 @@ class StableRate(LawQuantity):
     words = "2 / lambda_max"
     power = 1.0
 
-    def measure(self, net: Net, seed: int, inputs: Array | None, loss: str) -> Measure:
+    def refusal(self, setting: Setting) -> str:
+        if not setting.step.is_descent:
+            return (
+                f"stable_rate is the largest rate of gradient descent, and optimizer is {setting.step.name!r}; leave "
+                "the optimizer out, or take another quantity"
+            )
+        if setting.data is not None:
+            return "stable_rate takes a fixed batch as inputs, and no data; leave data out, or take another quantity"
+        return ""
+
+    def measure(self, net: Net, seed: int, setting: Setting) -> Measure:
+        inputs = setting.inputs
         if inputs is None:
             batch = Chain.of(net, inputs=SAMPLES)
             drawn = draw_inputs(batch, streams_by_purpose(seed, range(1)))[0]
             inputs = drawn.swapaxes(0, 1).reshape(batch.input_shape)
-        return Sharpness(inputs=inputs, loss=loss)
+        return Sharpness(inputs=inputs, loss=setting.loss)
 
     def theory(self, net: Net, measure: Any) -> Theory:
         try:
@@ -154,8 +231,37 @@ class StableRate(LawQuantity):
         return Theory({(self.name, MEAN_FIELD): float(np.mean(rate_at(curvatures)))}, {})
 
 
-WHOLE = EnergyScale("learning_rate_scale", "eta*", (LABEL_SCALE,))
+WHOLE = EnergyScale("learning_rate_scale", "eta*", companion=LABEL_SCALE, has_limit=True)
 LAW_QUANTITIES: dict[str, LawQuantity] = {
     quantity.name: quantity
-    for quantity in (WHOLE, EnergyScale(LABEL_SCALE, "eta* of the label term"), OutputScale(), StableRate())
+    for quantity in (
+        WHOLE,
+        EnergyScale(LABEL_SCALE, "eta* of the label term", has_limit=True),
+        EnergyScale("relative_learning_rate_scale", "eta* of relative changes", of_whole_net=True),
+        EnergyScale("last_learning_rate_scale", "eta* of the last layer", of_whole_net=True),
+        EnergyScale("output_learning_rate_scale", "eta* of the outputs", of_whole_net=True),
+        StableRate(),
+    )
 }
+
+
+def statistic_of(measured: xr.Dataset, name: str, statistic: str) -> tuple[float, float, float]:
+    """The mean or the median over draws, its standard error, and the share that one draw has in it.
+
+    A median's error is that of the middle of a Gaussian, (pi/2)^(1/2) times the spread of the logarithms over
+    draws^(1/2), with the spread that the quantiles 0.1 and 0.9 tell: where few draws stand in the middle, how far they
+    lie apart says little.
+    """
+    if statistic == "mean":
+        return tuple(float(measured[f"{name}{end}"]) for end in ("", "_stderr", "_largest_share"))  # type: ignore
+    low, middle, high = measured[f"{name}_quantile"].values
+    draws = measured.attrs["draws"]
+    return float(middle), float(middle) * sqrt(pi / 2 / draws) * log(high / low) / TENTHS, 1 / draws
+
+
+def without_names(reasons: str) -> str:
+    """Reasons of `predict`, without the names of the variables that stand before each."""
+    return "; ".join(dict.fromkeys(REASON.sub("", reason) for reason in reasons.split("; ")))
+
+
+REASON = re.compile(rf"^(?:(?:{'|'.join(map(re.escape, QUANTITIES))})(?:, )?)+: ")

@@ -9,30 +9,80 @@ import xarray as xr
 
 from meanfield.transfer import LAW_QUANTITIES
 from meanfield.verification import Finding, Verdict, drawn_series, law_findings, span
-from sims.common.report import SAYS, Report, folded
-from sims.common.tables import Column, Group, Table, slope, value
+from sims.common.report import SAYS, Report
+from sims.common.tables import LINE, Column, Group, Table, slope, value
 
 LEVELS = {"exact": "exact", "mean_field": "mean field"}
 LABEL_SCALE = "label_learning_rate_scale"
 # Chances below this are called so rare that the points follow no power law.
 RARE = 0.01
-# Of why there is no theory the report says so many characters; the dataset has all of it.
-LONGEST_REASON = 200
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
-    """On the claim, or else on whether it is a power law; below, what the numbers say, line by line."""
-    attrs, local = dataset.attrs, dataset["local_slope"].dropna("size").values
+    """On the claim, or else on whether it is a power law; below, what the numbers say, in a line each."""
+    attrs = dataset.attrs
     sizes = span(drawn_series(dataset).value["size"])
     exponent = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over {attrs['along']} {sizes}"
-    first = f"{SAYS[findings[0].verdict]}: {exponent}, slopes {local[0]:+.2f} .. {local[-1]:+.2f}."
-    lines = [*_fit(dataset), _theory(dataset), _limit(dataset), _finite_width(dataset)]
+    left_out = f" ({attrs['overflowed']} left out, as floats end or no net moves)" if attrs["overflowed"] else ""
+    lines = [f"{SAYS[findings[0].verdict]}: {exponent}{left_out}."]
     if "power" in attrs:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
         lines.append(f"Rival: {attrs['rival']}{refuted}; {attrs['power']}.")
-    if lost := attrs["overflowed"]:
-        lines.append(f"Left out: {attrs['along']} {lost}, where floats end or no rate moves a net.")
-    return "\n".join([first, *(folded(line, "  ", 4) for line in lines)])
+    lines += [_slopes(dataset), _theory(dataset), _finite_width(dataset)]
+    return "\n  ".join(shorten(line, LINE - 2, placeholder=" ...") for line in lines)
+
+
+def _slopes(dataset: xr.Dataset) -> str:
+    attrs, local = dataset.attrs, dataset["local_slope"].dropna("size").values
+    says = "no one power" if attrs["p_value"] < RARE else "one power serves"
+    drift = slope(attrs["drift"], attrs["drift_stderr"])
+    return (
+        f"Slopes: {local[0]:+.2f} .. {local[-1]:+.2f}, changing by {drift} for a factor e; {says}, p = "
+        f"{attrs['p_value']:.2g}."
+    )
+
+
+def _theory(dataset: xr.Dataset) -> str:
+    """What it says at these sizes and beyond them, and of what."""
+    attrs = dataset.attrs
+    limit = "" if isnan(attrs["limit_exponent"]) else f"{attrs['limit_exponent']:+g} in the end"
+    of_labels = "of the label term " if attrs["optimizer"] == "sgd" else ""
+    if not attrs["theory"] and attrs["quantity"] != LABEL_SCALE and _is_known(dataset, f"{LABEL_SCALE}_mean_field"):
+        drawn = drawn_series(dataset, LABEL_SCALE)
+        logs = np.log(dataset[f"{LABEL_SCALE}_mean_field"].sel(size=drawn.value["size"]).values)
+        said = f"Theory: of the label term alone, exponent {drawn.slope_of('size', logs):+.3f} in mean field"
+        return f"{said}, {limit}." if limit else f"{said}."
+    if not attrs["theory"]:
+        none = f"none at these sizes, {attrs['theory_missing']}"
+        return f"Theory: exponent {of_labels}{limit}; {none}." if limit else f"Theory: {none}."
+    said = f"Theory ({LEVELS[attrs['theory']]}): exponent {attrs['theory_exponent']:+.3f} at these sizes"
+    return f"{said}; {of_labels}{limit}." if limit else f"{said}."
+
+
+def _is_known(dataset: xr.Dataset, name: str) -> bool:
+    return name in dataset and bool(np.isfinite(dataset[name]).all())
+
+
+def _finite_width(dataset: xr.Dataset) -> str:
+    attrs = dataset.attrs
+    if isnan(attrs["finite_width"]):
+        return f"Finite width: not known, {attrs['finite_width_missing']}."
+    error = f" +- {attrs['finite_width_stderr']:.3f}" if attrs["finite_width_stderr"] else ""
+    return f"Finite width: exponent moved by {attrs['finite_width']:+.3f}{error} ({attrs['finite_width_of']})."
+
+
+def _heading(dataset: xr.Dataset) -> str:
+    """Which nets, and what was drawn of them under whose step."""
+    attrs = dataset.attrs
+    words = [attrs["quantity_in_words"], f"{attrs['draws']} draws of each size", f"seed {attrs['seed']}"]
+    words.append(f"loss {attrs['loss']}")
+    if attrs["optimizer"] != "sgd":
+        words.append(f"first step of {attrs['optimizer']}")
+    if attrs["epsilon"]:
+        words.append(f"epsilon {attrs['epsilon']:g}")
+    if attrs["data"]:
+        words.append(f"medians over draws on mini-batches of {attrs['batch_size']} of {attrs['data']}")
+    return "\n".join(["{net}", ", ".join(words)])
 
 
 def _columns(dataset: xr.Dataset) -> Sequence[Group]:
@@ -51,43 +101,22 @@ def _columns(dataset: xr.Dataset) -> Sequence[Group]:
     return columns
 
 
-def _fit(dataset: xr.Dataset) -> list[str]:
+def _fit(dataset: xr.Dataset) -> str:
+    """What has no room in the answer: the fit in full, and why there is no theory, or no limit."""
     attrs, freedom = dataset.attrs, len(drawn_series(dataset).value) - 2
     scatter = "the points follow no power law" if attrs["p_value"] < RARE else "the points may lie on a power law"
-    return [
+    lines = [
         f"Fit: exponent {slope(attrs['exponent'], attrs['exponent_stderr'])}, chi-square {attrs['chi_square']:.3g} "
-        f"with {freedom} degree{'s' * (freedom > 1)} of freedom, p = {attrs['p_value']:.2g}: {scatter}.",
-        f"Drift: the local slope changes by {slope(attrs['drift'], attrs['drift_stderr'])} for a factor e in "
-        f"{attrs['along']}, p = {attrs['drift_p_value']:.2g}.",
+        f"with {freedom} degree{'s' * (freedom > 1)} of freedom, p = {attrs['p_value']:.2g}: {scatter}. The drift "
+        f"of the local slope is 0 with p = {attrs['drift_p_value']:.2g}."
     ]
-
-
-def _theory(dataset: xr.Dataset) -> str:
-    attrs = dataset.attrs
-    missing = shorten(attrs["theory_missing"], LONGEST_REASON, placeholder=" ...")
-    if not attrs["theory"]:
-        label = f"{LABEL_SCALE}_mean_field"
-        if attrs["quantity"] == LABEL_SCALE or label not in dataset or not np.isfinite(dataset[label]).all():
-            return f"Theory: none, {missing}."
-        drawn = drawn_series(dataset, LABEL_SCALE)
-        exponent = drawn.slope_of("size", np.log(dataset[label].sel(size=drawn.value["size"]).values))
-        return f"Theory: of the label term alone, exponent {exponent:+.3f} in mean field; {missing}."
-    return f"Theory ({LEVELS[attrs['theory']]}): exponent {attrs['theory_exponent']:+.3f} at these sizes."
-
-
-def _limit(dataset: xr.Dataset) -> str:
-    attrs = dataset.attrs
-    if isnan(attrs["limit_exponent"]):
-        return f"Limit: not known, {attrs['limit_missing']}."
-    return f"Limit: {attrs['quantity_in_words']} goes as {attrs['along']}^{attrs['limit_exponent']:g} in the end."
-
-
-def _finite_width(dataset: xr.Dataset) -> str:
-    attrs = dataset.attrs
-    if isnan(attrs["finite_width"]):
-        return f"Finite width: not known, {attrs['finite_width_missing']}."
-    error = f" +- {attrs['finite_width_stderr']:.3f}" if attrs["finite_width_stderr"] else ""
-    return f"Finite width: it moves the exponent by {attrs['finite_width']:+.3f}{error} ({attrs['finite_width_of']})."
+    if "power" in attrs:
+        lines.append(f"Power: {attrs['power']}.")
+    if attrs["theory_missing"]:
+        lines.append(f"No theory of {attrs['quantity_in_words']}: {attrs['theory_missing']}.")
+    if attrs["limit_missing"]:
+        lines.append(f"No limit of the exponent: {attrs['limit_missing']}.")
+    return "\n".join(lines)
 
 
 TITLE = "Drawn by {along}; local slopes are from the size before"
@@ -96,12 +125,13 @@ SIZE_TABLE = Table("table of sizes", TITLE, ["size"], "size", _columns)
 REPORT = Report(
     question="Does the quantity go with the size as claimed, and is it a power of the size at all?",
     answer=_answer,
-    heading="{net}\n{quantity_in_words}, {draws} draws of each size, seed {seed}, loss {loss}",
-    parts=[SIZE_TABLE],
+    heading=_heading,
+    parts=[SIZE_TABLE, _fit],
     findings=law_findings,
     heavy=tuple(LAW_QUANTITIES),
     words={
         "local slope": "d ln y / d ln x between two sizes x.",
+        "Slopes": "the local slopes of the first two sizes and of the last two.",
         "chi-square": "sum over sizes of the squared distance from the fit, in standard errors; p: how often a power "
         "law scatters as much.",
     },

@@ -1,5 +1,7 @@
 """The command for a law of one's own: nets by fields or files, what the report says, and where it is read again."""
 
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -7,6 +9,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.nets import Net
 from sims import simulation
+from sims.common.training_data import training_data
 from sims.depth_law.nets import FAMILIES, field_kinds, net_of_size, number
 from tests.sims.commands import finished_run, without_figure
 
@@ -84,12 +87,14 @@ def test_the_report_answers_the_question(tmp_path, capsys):
     body = " ".join(text.split())
     said = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over depth 4 .. 16"
     assert said in body
-    assert f"p = {attrs['p_value']:.2g}: the points may lie on a power law" in body
+    assert f"one power serves, p = {attrs['p_value']:.2g}." in body
     assert "CONFIRMED eta* goes as depth^0.5 over depth = 4 .. 16" in body
     assert f"Rival: as depth^0; {attrs['power']}." in body
     assert "is a power of the depth over 4 .. 16" in body
-    assert "Limit: eta* goes as depth^0 in the end" in body
-    assert f"it moves the exponent by {attrs['finite_width']:+.3f}" in body
+    assert "of the label term alone, exponent +0.517 in mean field, +0 in the end" in body
+    assert f"Finite width: exponent moved by {attrs['finite_width']:+.3f}" in body
+    assert len(text.partition("\n\n")[0].splitlines()) == 6  # the question, and an answer of five lines
+    assert not re.search(r"\w_term", body)  # no name of a variable
     assert "64" in body.partition("draws of each size")[0]
     assert len(text.splitlines()) <= 40
 
@@ -180,6 +185,36 @@ def test_a_file_named_as_another_module_is_refused(tmp_path, capsys):
     (tmp_path / "json.py").write_text("def make(depth):\n    pass\n")
     assert STUDY.main([*RUN, "--net", f"{tmp_path}/json.py:make"]) == 2
     assert "another module is called 'json'; give the file another name" in capsys.readouterr().err
+
+
+def test_what_a_step_on_data_is_stands_in_the_heading(tmp_path, capsys):
+    small = ["--net", "ResidualMLP", "--set", "width=16", "stem=1", "input_width=64", "--draws", "8"]
+    step = ["--optimizer", "adamw", "--data", "digits", "--batch-size", "16"]
+    assert without_figure(STUDY, [*RUN, *small, *step], tmp_path / "run.nc") == 0
+    body = " ".join(capsys.readouterr().out.split())
+    assert "loss cross_entropy, first step of adamw, medians over draws on mini-batches of 16 of digits" in body
+    assert "Theory: none at these sizes, draws are on data, and theory has white inputs and labels." in body
+    run = xr.load_dataset(tmp_path / "run.nc")
+
+    def make(depth):
+        return mf.ResidualMLP(depth=depth, width=16, stem=1, input_width=64)
+
+    pair = training_data("digits", make(4))
+    law = mf.depth_law(make, [4, 8, 16], draws=8, seed=0, optimizer="adamw", data=pair, batch_size=16)
+    np.testing.assert_array_equal(run["learning_rate_scale"], law["learning_rate_scale"])
+    assert run.attrs["statistic"] == "median"
+    assert run.attrs["data"] == "digits"
+
+
+def test_data_of_a_file_and_of_every_width(tmp_path):
+    """A stream that begins at the input takes images embedded at its own width."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "images.npz", inputs=rng.standard_normal((40, 4, 4)), labels=rng.integers(0, 3, 40))
+    given = ["--net", "ResidualMLP", "--set", "depth=2", "--along", "width", "--sizes", "6", "9", "12", "--draws", "4"]
+    step = ["--data", str(tmp_path / "images.npz"), "--batch-size", "8", "--optimizer", "muon-adamw"]
+    run = finished_run(STUDY, [*RUN, *given, *step, "--quantity", "output_learning_rate_scale"], tmp_path / "run.nc")
+    assert np.isfinite(run["output_learning_rate_scale"]).all()
+    assert run.attrs["along"] == "width"
 
 
 def test_without_theory_nothing_is_predicted(tmp_path):

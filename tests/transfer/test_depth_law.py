@@ -4,12 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
+from meanfield.common.estimates import quantiles
 from meanfield.common.seeds import derived_seed
 from meanfield.nets.net import Chain
-from meanfield.transfer.law_quantities import LAW_QUANTITIES
-from meanfield.verification.laws import APART, drawn_series, law_findings
+from meanfield.quantities.registry import SHARES
+from meanfield.transfer.depth_law import LawQuestion
+from meanfield.transfer.law_quantities import LAW_QUANTITIES, statistic_of
+from meanfield.verification.laws import APART, OF_OUTER_QUANTILES, drawn_series, law_findings
 from meanfield.verification.verdicts import Verdict
 
 SIZES = [2, 4, 8, 16]
@@ -69,6 +73,8 @@ def test_finite_width_is_the_exact_expectation_less_the_mean_field(exact_law):
 DRAWN = {
     "learning_rate_scale": (_mlp, 600),
     "label_learning_rate_scale": (_mlp, 600),
+    "relative_learning_rate_scale": (lambda size: mf.MLP(depth=2, width=16 * size), 100),
+    "last_learning_rate_scale": (lambda size: mf.MLP(depth=2, width=16 * size), 100),
     "output_learning_rate_scale": (lambda width: mf.MLP(depth=1, width=width, outputs=4), 200),
     "stable_rate": (lambda size: mf.MLP(depth=2, width=8 * size, input_width=8, outputs=2), 32),
 }
@@ -170,6 +176,127 @@ def test_an_own_family_has_its_own_law():
     assert law.attrs["limit_exponent"] == pytest.approx(0.5)
     assert "mean field" in law.attrs["finite_width_of"]
     assert "output term is predicted for plain nets" in law.attrs["theory_missing"]
+
+
+def _blocks(depth):
+    return mf.ResidualMLP(depth=depth, width=64, scaling="multiplier_sqrt", input_width=8, outputs=3, stem=1)
+
+
+def _stream(depth):
+    return mf.ResidualMLP(depth=depth, width=64, scaling="multiplier_sqrt")
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "right", "wrong"), [("adamw", -0.5, 0.0), ("muon", -0.5, 0.0), ("sgd", 0.0, -0.5)]
+)
+def test_the_exponent_is_that_of_the_optimizer_that_steps(optimizer, right, wrong):
+    """Branches times K^-1/2 move by the rate each under signs and polar factors, so that K of them move by K^1/2."""
+    options = {"optimizer": optimizer, "quantity": "relative_learning_rate_scale", "draws": 96, "seed": 0}
+    true = mf.depth_law(_stream, [4, 8, 16, 32], claim=right, rival=wrong, **options)
+    false = mf.depth_law(_stream, [4, 8, 16, 32], claim=wrong, rival=right, **options)
+    assert true.attrs["verdict"] != Verdict.REFUTED
+    assert false.attrs["verdict"] == Verdict.REFUTED
+    assert true.attrs["optimizer"] == optimizer
+
+
+def test_what_is_stored_under_an_optimizer_is_what_is_drawn():
+    law = mf.depth_law(_mlp, SIZES, draws=8, seed=1, optimizer="lion")
+    drawn = mf.simulate(_mlp(8), draws=8, seed=derived_seed(1, "depth 8"), optimizer="lion")
+    for name in ("learning_rate_scale", "label_learning_rate_scale"):
+        for end in ("", "_stderr", "_largest_share"):
+            assert float(law[f"{name}{end}"].sel(size=8)) == float(drawn[f"{name}{end}"])
+    assert law.attrs["statistic"] == "mean"
+    assert law.attrs["limit_exponent"] == -1.5
+
+
+def test_theory_under_an_optimizer_stands_beside_its_draws():
+    """What it says at these sizes, and in the end; relative changes have no known limit."""
+    law = mf.depth_law(_stream, [4, 8, 16], draws=64, seed=0, optimizer="muon")
+    assert law.attrs["theory"] == "mean_field"
+    assert abs(law.attrs["finite_width"]) < 4 * law.attrs["exponent_stderr"]
+    assert law.attrs["limit_exponent"] == -0.5
+    relative = mf.depth_law(
+        _stream, [4, 8, 16], draws=16, seed=0, optimizer="muon", quantity="relative_learning_rate_scale"
+    )
+    assert relative.attrs["theory"] == "mean_field"
+    assert np.isnan(relative.attrs["limit_exponent"])
+    assert "relative changes" in relative.attrs["limit_missing"]
+    softened = mf.depth_law(_stream, [4, 8, 16], draws=4, seed=0, optimizer="adamw", epsilon=1e-3)
+    assert softened.attrs["theory_missing"] == "draws have an epsilon, and theory has none"
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((96, 8)), rng.integers(0, 3, 96)
+
+
+def test_on_data_it_is_the_median_over_draws_of_the_first_step_of_training(data):
+    options = {"optimizer": "adamw", "batch_size": 16, "draws": 64}
+    law = mf.depth_law(_blocks, [4, 8, 16], data=data, claim=-0.5, rival=0.0, seed=3, **options)
+    drawn = mf.step_scales(_blocks(8), data, seed=derived_seed(3, "depth 8"), **options)
+    name = "learning_rate_scale"
+    assert float(law[name].sel(size=8)) == float(drawn[f"{name}_quantile"].sel(quantile=0.5))
+    assert law.attrs["statistic"] == "median"
+    assert law.attrs["loss"] == "cross_entropy"
+    assert law.attrs["batch_size"] == 16
+    assert law.attrs["theory_missing"].startswith("draws are on data")
+    assert not [each for each in law if "mean_field" in str(each) or "label" in str(each)]
+    assert law.attrs["verdict"] == Verdict.CONFIRMED
+    of_size = mf.depth_law(_blocks, [4, 8, 16], data=lambda depth: data, claim=-0.5, rival=0.0, seed=3, **options)
+    assert of_size[name].identical(law[name])
+
+
+def test_the_error_of_a_median_is_the_spread_of_medians():
+    """Of log-normal draws, over many runs."""
+    rng, draws = np.random.default_rng(0), 64
+    runs = []
+    for _ in range(2000):
+        values = quantiles(np.exp(0.3 * rng.standard_normal(draws)), np.array(SHARES)).value
+        runs.append(xr.Dataset({"eta_quantile": ("quantile", values)}, attrs={"draws": draws}))
+    medians, errors, shares = np.transpose([statistic_of(run, "eta", "median") for run in runs])
+    assert errors.mean() == pytest.approx(medians.std(), rel=0.1)
+    # As many draws as are said to carry it: those of a standard deviation of equal scatter.
+    freedom = 1 / (2 * np.var(np.log(errors / medians)))
+    assert freedom == pytest.approx(OF_OUTER_QUANTILES * draws, rel=0.15)
+    assert set(shares) == {1 / draws}
+
+
+def test_theory_that_takes_long_is_not_begun_unasked():
+    def make(depth):
+        return mf.Transformer(depth=depth, width=8, tokens=64, causal=True)
+
+    law = mf.depth_law(make, [8, 16, 32], draws=2, seed=0)
+    assert "takes about 21 minutes, and more than 15 are not begun unasked" in law.attrs["theory_missing"]
+    given = {"quantity": "learning_rate_scale", "claim": None, "rival": None}
+    assert not LawQuestion.of(make, [8, 16, 32], theory=True, **given).without_theory
+    assert not LawQuestion.of(make, [2, 4, 8], **given).without_theory
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quantity": "stable_rate", "optimizer": "adamw"}, "stable_rate is the largest rate of gradient descent"),
+        ({"quantity": "stable_rate", "data": ()}, "data is of type tuple; give a pair"),
+        ({"quantity": "label_learning_rate_scale"}, "that of random labels, and data have labels of their own"),
+        ({"quantity": "stable_rate"}, "stable_rate takes a fixed batch as inputs, and no data"),
+        ({"optimizer": "newton"}, "optimizer is 'newton'; choose one of"),
+        ({"optimizer": 3}, "optimizer is 3; give a name"),
+        ({"optimizer": "adamw", "epsilon": -1.0}, "epsilon is -1"),
+        ({"epsilon": 1e-3}, "epsilon is 0.001, and gradient descent has none"),
+        ({"batch_size": 97}, "batch_size is 97"),
+        ({"data": None, "batch_size": 8}, "batch_size is 8, and no data are given"),
+        ({"inputs": np.ones((2, 8))}, "inputs are given, and data, which have inputs of their own"),
+        ({"data": lambda depth: depth.up}, "data raises AttributeError at size 2"),
+        ({"data": (np.ones((4, 5)), np.zeros(4, int))}, "inputs have shape"),
+        ({"data": (np.ones((4, 8)), np.full(4, 3))}, "3"),
+        ({"loss": "hinge"}, "loss is 'hinge'"),
+        ({"theory": "yes"}, "theory is 'yes'"),
+    ],
+)
+def test_bad_steps_are_refused_before_any_draw(options, message, data):
+    with pytest.raises((TypeError, ValueError), match=message):
+        mf.depth_law(_blocks, SIZES, **{"draws": 2, "seed": 0, "data": data} | options)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 
 from meanfield.common.validation import Array
 from meanfield.nets.maps import Attention, Pointwise, Weight
+from meanfield.nets.net import Net
 from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import require_room
 from meanfield.theory.tangent_kernels import value_kernels
@@ -33,6 +34,10 @@ SEVERAL_SAMPLES = (
     "output_term: outputs of several samples correlate, and the recursion over depth has labels, which do not; give "
     "inputs, or take inputs=1"
 )
+
+# Seconds of a core that softmaxes of a block take over all pairs of points: of up to 32 about as long as of a few, then
+# as the power 2.5 of their number (measured up to 64).
+BLOCK_SECONDS, FAST_POINTS = 4.0, 32
 
 # Outputs over width above which what they drive along the features, which few do not, moves rates by about 10 %.
 FEW = 0.5
@@ -79,6 +84,17 @@ def token_terms(net: TokenStream, inputs: Array | None = None) -> TokenTerms:
     variances, correlations = zip(*map(pair_statistics, terms.covariance), strict=True)
     left_out = f"overlap_energy: {why}, and over pairs of tokens no single column of errors has it at all layers"
     return TokenTerms(np.array(variances), np.array(correlations), None, terms.label_term, terms.output_term, left_out)
+
+
+def prediction_seconds(net: Net, inputs: Array | None = None) -> float:
+    """How long `token_terms` takes on a core, roughly, where it averages softmaxes over all pairs of tokens; else 0."""
+    if not isinstance(net, TokenStream) or refusal_of_all_roads(net) or net.attention.scale == "inverse":
+        return 0.0
+    samples = net.inputs if inputs is None else len(inputs)
+    points = samples * net.tokens
+    if points > MOST_PAIRED or (inputs is None and not refusal(net)):
+        return 0.0
+    return net.depth * BLOCK_SECONDS * max(1.0, points / FAST_POINTS) ** 2.5
 
 
 def many_outputs_warning(net: TokenStream, inputs: Array | None = None) -> str:
