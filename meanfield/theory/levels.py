@@ -326,7 +326,7 @@ class MeanFieldLevel(NetLevel):
             thin = thin_input_warning(net) if options.inputs is None else ""
             _warn(thin, "" if net.has_skips else few_channels_warning(net))
             attrs = {"optimizer": options.step.name, "loss": options.loss}
-            return self.dataset(net, options, terms.values, attrs | terms.described)
+            return self.dataset(net, options, terms.values, attrs | dict(terms.attrs))
         if options.asked & {"batch", "loss"}:
             batch = PLAIN_BATCH if options.batch is None else options.batch
             values = _under_batch(net, options.inputs, batch, options.loss)
@@ -587,7 +587,7 @@ class LoopMeanFieldLevel(LoopLevel):
         if "optimizer" not in options.asked:
             return super().predict(net, options)
         terms = loop_step_terms(net, options.step)
-        return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | terms.described)
+        return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | dict(terms.attrs))
 
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
         """The logarithms by step and, if asked for, by pair of steps; step s is the increment that makes h_s of

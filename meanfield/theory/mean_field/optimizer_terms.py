@@ -26,7 +26,6 @@ class StepTerms:
         label, output: S_l under the labels' error alone and under the outputs' alone, (L,); None where not predicted.
         outputs: the mean square change of the outputs, the step of the readout's own weights included; None where not
             predicted.
-        left_out: why a quantity of the registry is not predicted, by its name.
         attrs: what a dataset says of how it was computed, such as the points of an average and their error.
     """
 
@@ -35,7 +34,6 @@ class StepTerms:
     label: Array | None = None
     output: Array | None = None
     outputs: float | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,9 +64,3 @@ class StepTerms:
         if "output_update_energy" in logs:
             scales["output_learning_rate_scale"] = logs["output_update_energy"]
         return with_logarithms(logs | {name: -0.5 * energy for name, energy in scales.items()})
-
-    @property
-    def described(self) -> dict[str, Any]:
-        """Attributes of a dataset of these terms: ``attrs``, and ``left_out`` if anything is."""
-        why = "; ".join(f"{name}: {reason}" for name, reason in self.left_out.items())
-        return dict(self.attrs) | ({"left_out": why} if why else {})

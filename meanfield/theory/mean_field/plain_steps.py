@@ -47,6 +47,8 @@ from meanfield.theory.two_points import EveryPair
 MOST_PLACES, DRAWS = 16, 64
 # The share of finitely many channels that is worth a warning: one in ten of a learning-rate scale.
 NOTABLE = 0.2
+# The largest mean square of a layer's values, and one over the smallest: energies are products of a few of them.
+LARGEST = 1e70
 LABELS, OUTPUTS, WHOLE = KINDS = ("labels", "outputs", "whole")
 
 
@@ -59,12 +61,21 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 
     Raises:
         ValueError: a net, an input or an optimizer without this theory, saying why.
+        OverflowError: values whose energies no float holds.
 
     Source: docs/theory.md section 24.
     """
     if why := plain_step_refusal(net, step, inputs):
         raise ValueError(why)
-    forward, means, error = Forward(net, inputs), {}, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        forward = Forward(net, inputs)
+    value = np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers])
+    if not np.all((value > 1 / LARGEST) & (value < LARGEST)):
+        raise OverflowError(
+            f"the values of layers have mean squares from {value.min():.3g} to {value.max():.3g}, whose products no "
+            "float holds: lower the depth, or bring the variance of the weights closer to the fan-in rule"
+        )
+    means, error = {}, 0.0
     for kind in KINDS:
         with on_one_thread():
             errors = progress(_errors(forward, step, kind, loss), DRAWS, "draw")
@@ -75,7 +86,7 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
             error = max(error, float(np.max(spread if kind == WHOLE else spread[:-1])))
     return StepTerms(
         update=means[WHOLE][:-1],
-        value=np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers]),
+        value=value,
         label=means[LABELS][:-1],
         output=means[OUTPUTS][:-1],
         outputs=float(means[WHOLE][-1]),
