@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, GREY, by_size, key, legend_below, log_values, points, styled
+from figures.style import FURTHER, GREY, alike, by_size, key, legend_below, log_values, points, styled
 
 NAME = "label_learning_rate_scale"
 TITLES = {
@@ -39,6 +39,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         _scales(next(places), dataset.sel(family=family), "", "blocks", "blocks K", TITLES[family])
     by_width = next(places)
     _scales(by_width, dataset, "width_", "width", "width n", "Plain nets, 4 layers")
+    alike(panels[: count - 1])
     _settings(next(places), dataset)
     key(by_width, "mean field")
     key(by_width, "drawn", marker="o", ls="")

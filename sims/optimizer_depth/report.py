@@ -53,7 +53,7 @@ WORDS = {
 
 def _answer(dataset: xr.Dataset, found: Sequence[Finding]) -> str:
     """On the exponents of residual nets; of plain ones alone where no others were drawn."""
-    families = [str(family) for family in dataset["shifted"].values]
+    families = [str(family) for family in dataset["drawn_family"].values]
     asked = [family for family in COHERENT if family in families and family != "init"] or families[:1]
     judged = [judge_coherent(dataset, family) for family in asked if family in COHERENT] or found[:1]
     said = [f"{_law(dataset, asked[0], name)} under {name}" for name in [DESCENT, *others(dataset)]]
@@ -73,7 +73,7 @@ def _brief(dataset: xr.Dataset) -> Grid:
     """A row for every family: under each optimizer the drawn slope, and theory's."""
     names = _names(dataset)
     lines = []
-    for family in map(str, dataset["shifted"].values):
+    for family in map(str, dataset["drawn_family"].values):
         cells = []
         for name in names:
             cells += [_law(dataset, family, name), f"{theory_slope(dataset, family, name):.2f}"]
@@ -95,7 +95,7 @@ def _slopes(dataset: xr.Dataset) -> Grid:
     """A row for every family and optimizer: drawn, predicted, the limit, and what papers print or trained."""
     header = ["family", "optimizer", "drawn", "theory", "off (s.e.)", "limit", "printed", "trained (P0, table 3)"]
     lines = []
-    for family in map(str, dataset["shifted"].values):
+    for family in map(str, dataset["drawn_family"].values):
         for name in _names(dataset):
             law, expected = drawn_law(dataset, family, name), theory_slope(dataset, family, name)
             off = signed((law.exponent - expected) / law.stderr)
@@ -121,7 +121,9 @@ def _local_slopes(dataset: xr.Dataset) -> Sequence[Grid]:
     """From each size to the next, of every family and optimizer: drawn, and in theory."""
     grids = []
     for along, letter in (("depth", "L"), ("blocks", "K")):
-        families = [family for family in map(str, dataset["shifted"].values) if (family == PLAIN) is (along == "depth")]
+        families = [
+            family for family in map(str, dataset["drawn_family"].values) if (family == PLAIN) is (along == "depth")
+        ]
         if not families:
             continue
         sizes = dataset[along].values
@@ -180,7 +182,7 @@ def _widths(dataset: xr.Dataset) -> Grid:
         [name, OPTIMIZERS[name], fitted(width_law(dataset, name)), f"{width_exponent(dataset, name):.3f}"]
         for name in _names(dataset)
     ]
-    title = f"Power of the width in eta*, plain nets of {SHALLOW} layers (drawn: with a correction of 1/n)"
+    title = f"Power of the width in eta*, plain nets of {SHALLOW} layers"
     return table(["optimizer", "takes of the gradient", "drawn", "theory"], lines, title)
 
 

@@ -24,7 +24,18 @@ from sims.common.command import Option, Preset, chosen_of, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, labels_in_mean_field, over, seeded_run, taken
 from sims.common.results import Results
 from sims.common.study import Study
-from sims.optimizer_depth.claims import CLAIMS, LABEL_SCALE, NAME, OF_PLAIN, OF_SETTING, OF_WIDTH, SCALE, SHIFT
+from sims.optimizer_depth.claims import (
+    CLAIMS,
+    LABEL_SCALE,
+    MORE,
+    MORE_OF_DESCENT,
+    NAME,
+    OF_PLAIN,
+    OF_SETTING,
+    OF_WIDTH,
+    SCALE,
+    SHIFT,
+)
 from sims.optimizer_depth.families import (
     DESCENT,
     FAMILIES,
@@ -86,12 +97,12 @@ OPTIONS = (
     Option("outputs", "outputs of nets whose depth or width changes", int, 10, metavar="M"),
 )
 PRESETS = {
-    "smoke": Preset("10 s", depths=[3, 5, 8], blocks=[2, 4, 8], width=64, widths=[32, 64, 128], draws=32),
+    "smoke": Preset("10 s", depths=[3, 5, 8], blocks=[2, 4, 8], width=64, widths=[32, 64, 128], draws=48),
     "default": Preset(
         "60 s",
         depths=[3, 5, 8, 12, 19, 30],
         blocks=[2, 4, 8, 16, 32],
-        width=256,
+        width=192,
         widths=[64, 128, 256, 512, 1024],
         draws=32,
     ),
@@ -121,7 +132,8 @@ VARIABLES = (
     ),
     Variable(SHIFT, "what finite width does to the slope of the label term's eta* in depth, of descent, in theory"),
     Variable("family", "family of nets: plain, or residual by scaling of the branches"),
-    Variable("shifted", "family of nets whose finite width is known"),
+    Variable(OF_WIDTH + SHIFT, "the same of the slope in the width"),
+    Variable("drawn_family", "family of nets that were drawn"),
     Variable("setting", "what differs from the base: labels, loss, outputs or head"),
 )
 
@@ -173,16 +185,30 @@ def measure(
         parts.append(over({"optimizer": optimizers, **axes}, rows))
     rows = [_renamed(OF_SETTING, taken(measured, SCALE)) for measured in drawn]
     parts.append(over({"optimizer": optimizers, "setting": list(SETTINGS)}, rows))
-    parts.append(over({"shifted": list(nets)}, [{SHIFT: finite_width_shift(family, nets[family])} for family in nets]))
+    shifts = [{SHIFT: finite_width_shift(nets[family], "depth")} for family in nets]
+    parts.append(over({"drawn_family": list(nets)}, shifts))
+    of_width = xr.Dataset({OF_WIDTH + SHIFT: finite_width_shift(wide, "width")})
+    parts.append(of_width)
     return xr.merge(parts).assign_attrs(attributes(options, "width", "outputs") | {"setting_width": options.widths[-2]})
 
 
 def _runs(options: argparse.Namespace, optimizers: Sequence[str], nets: Iterable[Any]) -> list[Run]:
     """The first step of every optimizer on every net, the net running first."""
     return [
-        seeded_run(options, net, Energies(optimizer=optimizer), f"{optimizer} on {net.describe()}")
+        seeded_run(
+            options,
+            net,
+            Energies(optimizer=optimizer),
+            f"{optimizer} on {net.describe()}",
+            options.draws if net.has_skips else _more(options, optimizer),
+        )
         for optimizer, net in product(optimizers, nets)
     ]
+
+
+def _more(options: argparse.Namespace, optimizer: str) -> int:
+    """Draws of plain nets."""
+    return int(options.draws) * (MORE_OF_DESCENT if optimizer == DESCENT else MORE)
 
 
 def _runs_of_settings(options: argparse.Namespace, optimizers: Sequence[str]) -> list[Run]:
@@ -191,7 +217,7 @@ def _runs_of_settings(options: argparse.Namespace, optimizers: Sequence[str]) ->
         net = MLP(**{"depth": SHALLOW, "width": options.widths[-2], "outputs": FEW} | dict(fields))
         batch = Batch(label_mean=how.get("label_mean", 0.0))
         energies = Energies(optimizer=optimizer, batch=batch, loss=how.get("loss", "squared"))
-        runs.append(seeded_run(options, net, energies, f"{optimizer} with other {setting}"))
+        runs.append(seeded_run(options, net, energies, f"{optimizer} with other {setting}", _more(options, optimizer)))
     return runs
 
 
@@ -209,16 +235,17 @@ def _log_theory(net: Any, optimizer: str) -> dict[str, float]:
     return {f"log_{LABEL_SCALE}_mean_field": float(predicted[f"log_{LABEL_SCALE}"])}
 
 
-def finite_width_shift(family: str, nets: Sequence[Any]) -> float:
-    """Slope of the exact scale of descent over these depths less that of the mean field, without its sign.
+def finite_width_shift(nets: Sequence[Any], size: str) -> float:
+    """Slope in the size of the exact scale of descent less that of the mean field, without its sign.
 
     Of linear residual nets, where the exact scale is known, times what ReLU makes of it.
     """
-    known = nets if family == PLAIN else [replace(net, activation="linear") for net in nets]
+    skips = nets[0].has_skips
+    known = [replace(net, activation="linear") for net in nets] if skips else nets
     name = f"log_{LABEL_SCALE}"
     logs = [[mf.predict(net, level="exact")[name] - labels_in_mean_field(net)[name]] for net in known]
-    slope = np.polyfit(np.log([net.depth for net in nets]), np.array(logs, float).ravel(), 1)[0]
-    return float(abs(slope)) * (1.0 if family == PLAIN else RELU_OVER_LINEAR)
+    slope = np.polyfit(np.log([getattr(net, size) for net in nets]), np.array(logs, float).ravel(), 1)[0]
+    return float(abs(slope)) * (RELU_OVER_LINEAR if skips else 1.0)
 
 
 STUDY = Study(
