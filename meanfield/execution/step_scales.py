@@ -12,6 +12,7 @@ from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.simulation.measures.step_scales import StepScales
 
 
@@ -20,7 +21,7 @@ def step_scales(
     data: tuple[ArrayLike, ArrayLike],
     *,
     loss: str = "cross_entropy",
-    optimizer: str | Optimizer = "sgd",
+    optimizer: str | Optimizer | Hybrid = "sgd",
     epsilon: float = 0.0,
     batch_size: int | None = None,
     draws: int = 32,

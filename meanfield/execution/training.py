@@ -16,7 +16,7 @@ from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import IN_USE
+from meanfield.optimizers.by_name import IN_USE, Hybrid
 from meanfield.simulation.training.trained import TrainedLosses, checked_rates, checked_seeds
 
 P = ParamSpec("P")
@@ -33,9 +33,9 @@ class TrainingOptions:
         batch_size: samples of a mini-batch; all of them if left out.
         optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
             "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum ("muon" with the factor
-            sqrt(max(1, n_out / n_in)) of the published program); or an optimizer with settings of its own, such as
-            `meanfield.optimizers.SGD(0.9)`. "sophia" sums the curvature over all outputs; `Sophia(sampled=True)` takes
-            it at labels that a seed keys, as in practice.
+            sqrt(max(1, n_out / n_in)) of the published program); two of them as "muon-adamw", of which the first steps
+            hidden matrices; or an optimizer with settings of its own, such as `SGD(0.9)`. "sophia" sums the curvature
+            over all outputs; `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
         loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
             samples and output sites.
         weight_decay: lambda.
@@ -46,7 +46,7 @@ class TrainingOptions:
     steps: int | None = None
     epochs: int | None = None
     batch_size: int | None = None
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     loss: str = "cross_entropy"
     weight_decay: float = 0.0
     epsilon: float = 1e-8
@@ -62,7 +62,7 @@ class TrainingOptions:
         return cls(**options)
 
     @property
-    def method(self) -> Optimizer:
+    def method(self) -> Optimizer | Hybrid:
         """The optimizer; ValueError for an unknown name."""
         if not isinstance(self.optimizer, str):
             return self.optimizer

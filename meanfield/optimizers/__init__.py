@@ -6,6 +6,7 @@ from meanfield.optimizers.by_name import (
     FIRST_STEPS,
     HYBRIDS,
     OPTIMIZERS,
+    Hybrid,
     optimizer_of_role,
     require_optimizer,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "SSO",
     "AdamW",
     "Gradient",
+    "Hybrid",
     "Lion",
     "Muon",
     "MuonKimi",

@@ -1,5 +1,6 @@
 """The optimizers by name, as they are run and as Zheng et al. 2026 analyse them, and hybrids of two of them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from meanfield.optimizers.base import Optimizer
@@ -35,9 +36,6 @@ FIRST_STEPS: dict[str, Optimizer] = {
     "sso": SSO(0.0, SPHERE),
 }
 
-# As users run them: those of `OPTIMIZERS`, plain gradient descent, and Muon with its shape factor.
-IN_USE: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0), "muon": Muon(shape_factor=True)}
-
 # The first step from rest of those in use, without momentum and epsilon.
 FROM_REST: dict[str, Optimizer] = FIRST_STEPS | {"muon": Muon(0.0, None, shape_factor=True)}
 
@@ -46,6 +44,33 @@ ELEMENTWISE = tuple(name for name, optimizer in OPTIMIZERS.items() if optimizer.
 
 # As the paper trains language models (section 5.1): the first steps hidden matrices, the second all other parameters.
 HYBRIDS = ("muon_kimi-adamw", "muon-adamw", "shampoo-adamw")
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Two optimizers of one net: the first steps hidden matrices, the second all other weights.
+
+    Biases and gains that come to an optimizer of matrices are left to AdamW.
+    """
+
+    hidden: Optimizer
+    others: Optimizer
+
+    @property
+    def parts(self) -> tuple[Optimizer, Optimizer]:
+        return self.hidden, self.others
+
+    def of_role(self, role: str) -> Optimizer:
+        """What steps the weights of a role, as `Net.role_of` gives it."""
+        chosen = self.hidden if role == "hidden" else self.others
+        return AdamW() if role.endswith("_bias") and not chosen.elementwise else chosen
+
+
+# As users run them: those of `OPTIMIZERS`, plain gradient descent, Muon with its shape factor, and hybrids.
+_ALONE: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0), "muon": Muon(shape_factor=True)}
+IN_USE: dict[str, Optimizer | Hybrid] = _ALONE | {
+    name: Hybrid(*(_ALONE[part] for part in name.split("-"))) for name in HYBRIDS
+}
 
 
 def optimizer_of_role(name: str, role: str) -> str:

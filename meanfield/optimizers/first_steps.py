@@ -20,7 +20,7 @@ import numpy as np
 from meanfield.common.compiled import compiled
 from meanfield.common.validation import Array, require_choice
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import FROM_REST, HYBRIDS, optimizer_of_role
+from meanfield.optimizers.by_name import FROM_REST, HYBRIDS, Hybrid, optimizer_of_role
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
 
@@ -40,13 +40,13 @@ class FirstStep:
         TypeError, ValueError: what is no optimizer, an unknown name.
     """
 
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.optimizer, str):
             require_choice("optimizer", self.optimizer, (*FROM_REST, *HYBRIDS))
-        elif not isinstance(self.optimizer, Optimizer):
+        elif not isinstance(self.optimizer, Optimizer | Hybrid):
             raise TypeError(
                 f"optimizer is {self.optimizer!r}; give a name, one of {', '.join(map(repr, (*FROM_REST, *HYBRIDS)))}, "
                 "or one of meanfield.optimizers, such as AdamW()"
@@ -66,6 +66,8 @@ class FirstStep:
         """What steps a weight of this role (`Net.role_of`); a bias or a gain is left to AdamW by those of matrices."""
         if isinstance(self.optimizer, str):
             return FROM_REST[optimizer_of_role(self.optimizer, role)]
+        if isinstance(self.optimizer, Hybrid):
+            return self.optimizer.of_role(role)
         is_vector = role.endswith("_bias")
         return FROM_REST["adamw"] if is_vector and not self.optimizer.elementwise else self.optimizer
 

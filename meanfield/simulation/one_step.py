@@ -25,6 +25,7 @@ from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.simulation.arrays import (
     BACKENDS,
@@ -54,7 +55,7 @@ def one_step(
     *,
     targets: ArrayLike | None = None,
     loss: str = "squared",
-    optimizer: str | Optimizer = "sgd",
+    optimizer: str | Optimizer | Hybrid = "sgd",
     epsilon: float = 0.0,
     weight_decay: float = 0.0,
     outputs: bool = False,

@@ -52,6 +52,7 @@ from meanfield.theory.mean_field.output_term import (
     output_error,
     output_term_refusal,
 )
+from meanfield.theory.mean_field.sampled_loops import loop_step_refusal, loop_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
@@ -559,8 +560,19 @@ class LoopMeanFieldLevel(LoopLevel):
     name = "mean_field"
     whose = "all loops"
 
+    def serves(self, net: Loop, options: Options) -> str | None:
+        if "optimizer" in options.asked and (why := loop_step_refusal(net, options.step)):
+            return why
+        return super().serves(net, options)
+
     def takes(self, net: Loop, options: Options) -> set[str]:
-        return {"correlations"}
+        return {"optimizer"} if "optimizer" in options.asked else {"correlations"}
+
+    def predict(self, net: Loop, options: Options) -> xr.Dataset:
+        if "optimizer" not in options.asked:
+            return super().predict(net, options)
+        terms = loop_step_terms(net, options.step)
+        return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | terms.described)
 
     def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
         """The logarithms by step and, if asked for, by pair of steps; step s is the increment that makes h_s of

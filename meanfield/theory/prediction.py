@@ -19,6 +19,7 @@ from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.staged import Staged
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.levels import (
     ConcatenatingMeanFieldLevel,
@@ -60,7 +61,7 @@ def predict(
     correlations: bool = False,
     by_site: bool = False,
     accuracy: float | None = None,
-    optimizer: str | Optimizer = "sgd",
+    optimizer: str | Optimizer | Hybrid = "sgd",
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 

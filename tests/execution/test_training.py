@@ -8,7 +8,7 @@ import pytest
 import meanfield as mf
 from meanfield.execution.run import Run, simulate_all
 from meanfield.execution.workers import Workers
-from meanfield.optimizers import SGD, AdamW
+from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.simulation.training.data import Batches, drawn_weights
 from tests import derivable
 
@@ -261,3 +261,33 @@ def test_one_run_needs_no_second():
     assert mf.train(NET, (INPUTS, LABELS), rates=0.1, steps=1).sizes == {"rate": 1, "seed": 1, "step": 1}
     with pytest.raises(ValueError, match="draws is 1"):
         simulate_all([Run(NET, mf.Energies(), 1, 0)])
+
+
+@pytest.mark.parametrize("name", ["muon-adamw", "muon", "adamw"])
+def test_the_first_step_is_that_of_one_step(name):
+    """Of a rate so small that the change of the loss is its slope times the change of the outputs."""
+    net = mf.ResidualMLP(depth=2, width=6, stem=1, outputs=3, inputs=8, input_width=4, activation="tanh")
+    rng, rate = np.random.default_rng(0), 1e-6
+    data = rng.normal(size=(8, 4)), rng.normal(size=(8, 3))
+    weights = [rng.normal(size=shape) for shape in net.weight_shapes]
+    how = {"optimizer": name, "loss": "squared", "epsilon": 1e-12}
+    exact = Muon(0.95, None, shape_factor=True)  # five of Newton and Schulz's iterations are no polar factor
+    how["optimizer"] = {"muon-adamw": Hybrid(exact, AdamW()), "muon": exact, "adamw": "adamw"}[name]
+    trained = mf.train(net, data, rates=rate, weights=weights, steps=1, **how)
+    *_, change = mf.one_step(net, weights, *data[:1], targets=data[1], optimizer=name, outputs=True)
+    error = mf.pre_activations(net, weights, data[0])[-1] - data[1]
+    gain = float(trained.final_loss.squeeze() - trained.loss.squeeze()) / rate
+    assert gain == pytest.approx((error * change).sum() / error.size, rel=1e-4)
+
+
+def test_a_hybrid_steps_hidden_matrices_by_its_first_part_alone():
+    net = mf.MLP(depth=3, width=6, input_width=4, outputs=3)
+    rng = np.random.default_rng(0)
+    data, how = (rng.normal(size=(8, 4)), rng.integers(0, 3, 8)), {"rates": 0.01, "steps": 2, "seeds": 2}
+    losses = {name: mf.train(net, data, optimizer=name, **how).final_loss for name in ("muon-adamw", "muon", "adamw")}
+    assert len({float(loss[0, 0]) for loss in losses.values()}) == 3
+    thin = net.replace(depth=1)  # no hidden matrix
+    alike = [mf.train(thin, data, optimizer=name, **how).final_loss for name in ("muon-adamw", "adamw")]
+    np.testing.assert_array_equal(*alike)
+    with pytest.raises(ValueError, match="choose one of"):
+        mf.train(net, data, optimizer="adamw-muon", **how)

@@ -48,6 +48,7 @@ from meanfield.nets.inputs import (
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import (
@@ -148,7 +149,7 @@ class Energies(Measure):
     controls: bool = False
     backend: str = "numpy"
     precision: str = "float64"
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     epsilon: float = 0.0
     scales: bool = False
 

@@ -30,6 +30,7 @@ from meanfield.common.validation import (
 from meanfield.nets.inputs import FEWEST_NORMALISED, require_classes
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy, overflow_silent, require_energies
@@ -115,7 +116,7 @@ class StepScales(Measure):
     inputs: Any
     targets: Any
     loss: str = "cross_entropy"
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     epsilon: float = 0.0
     batch_size: int | None = None
     precision: str = "float64"

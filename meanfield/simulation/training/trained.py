@@ -39,6 +39,7 @@ from meanfield.common.validation import (
 from meanfield.nets.inputs import FEWEST_NORMALISED, require_classes, require_normalisable
 from meanfield.nets.net import Net, Unit
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra import dense
 from meanfield.quantities.registry import measured_dataset, plain_dataset
@@ -78,7 +79,7 @@ class TrainedLosses(Measure):
         inputs, targets: (samples, channels, *grid), and classes (samples,) or values (samples, outputs), each with the
             grid of the outputs behind, where they have one.
         loss: "cross_entropy" or "squared".
-        optimizer: of matrices, and of biases too if it is elementwise; others leave biases to AdamW.
+        optimizer: of matrices, and of biases too if it is elementwise; others leave biases to AdamW. Or a hybrid.
         rates: learning rates of all weights.
         seeds: of the initial weights and of the order of batches.
         steps, batch_size: of every run.
@@ -95,7 +96,7 @@ class TrainedLosses(Measure):
     inputs: Any
     targets: Any
     loss: str
-    optimizer: Optimizer
+    optimizer: Optimizer | Hybrid
     rates: tuple[float, ...]
     seeds: tuple[int, ...]
     steps: int
@@ -119,9 +120,10 @@ class TrainedLosses(Measure):
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
         require_choice("precision", self.precision, PRECISIONS)
-        if not isinstance(self.optimizer, Optimizer):
+        if not isinstance(self.optimizer, Optimizer | Hybrid):
             raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
-        _require_coupled(net, self.batch_size, self.optimizer)
+        for optimizer in self.optimizer.parts if isinstance(self.optimizer, Hybrid) else (self.optimizer,):
+            _require_coupled(net, self.batch_size, optimizer)
         require_classes(self.loss, net.output_shape[1])
         inputs, _ = checked_data(net, self.inputs, self.targets, LOSSES[self.loss])
         require_in_range(inputs, self.precision)
@@ -188,7 +190,7 @@ class TrainedLosses(Measure):
             weights,
             data,
             loss,
-            self.optimizer,
+            self.optimizer if isinstance(self.optimizer, Optimizer) else _by_role(net, self.optimizer),
             lambda _: settings,
             batches=batches,
             seeds=seeds,
@@ -220,6 +222,10 @@ class TrainedLosses(Measure):
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def _by_role(net: Net, hybrid: Hybrid) -> dict[str, Optimizer]:
+    return {role: hybrid.of_role(role) for role in map(net.role_of, net.weights)}
 
 
 def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:

@@ -58,7 +58,6 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 @takes(Sequential)
 def first_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
     """Why `first_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
-    plain = plain_step_refusal(net, step, inputs)
-    one_rule = net.follows_one_rule and not net.has_skips
-    sampled = sampled_step_refusal(net, step, inputs)
-    return (plain if one_rule and net.sites > 1 else sampled) if plain and sampled else ""
+    plain, sampled = plain_step_refusal(net, step, inputs), sampled_step_refusal(net, step, inputs)
+    has_recursion = net.follows_one_rule and not net.has_skips and net.sigma.triple is not None
+    return (plain if has_recursion else sampled) if plain and sampled else ""

@@ -27,7 +27,7 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.nets.layered import Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.births import Channel, OnePointSigns, SignTerms, polar_births, sign_births
+from meanfield.theory.mean_field.births import Channel, OnePointSigns, polar_births, sign_births
 from meanfield.theory.mean_field.label_term import (
     LayerAverages,
     LayerKernel,
@@ -297,16 +297,20 @@ class Walk:
         gated = net.sigma.gain * rest + gated + change.gated_energy
         with_features, slope = change.gated_with_features, layer.gate * kernel
         channel = Channel(net.sigma, layer.covariance, covariance, along, kernel, up.with_z)
-        seen, fan_in = None, net.channels_by_layer[place] * net.taps
-        if self.step.form_of(net.role_of(name)) == SIGN:
-            seen = forward.patched(self._feature_points(place))
-            added = self._signs(place, channel, seen, fan_in)
+        is_sign, pairs = self.step.form_of(net.role_of(name)) == SIGN, None
+        if is_sign and not self.is_drawn:
+            added = OnePointSigns(forward.absolute(place)).terms(channel)
+        elif is_sign or (net.is_pooled and self.is_drawn):
+            seen = forward.patched(self._feature_points(place)) if is_sign else None
+            at_points = self.channels.at(channel, seen, net.channels_by_layer[place] * net.taps)
+            added = at_points.signs(channel)
+            pairs = at_points.products(channel, up.rest, layer.gate) if net.is_pooled else None
+        if is_sign:
             energy, gated = energy + added.energy, gated + added.gated_energy
             with_features, slope = with_features + added.gated_with_features, slope + added.slope
-        pairs = np.diag(gated.ravel())
-        if net.is_pooled and self.is_drawn:
-            pairs = self.channels.change_products(channel, up.rest, layer.gate, seen, fan_in)
-            np.fill_diagonal(pairs, gated)
+        if pairs is None:
+            pairs = np.zeros_like(slope)
+        np.fill_diagonal(pairs, gated)
         return energy, Upward(pairs, with_features, slope)
 
     def _linear_births(self, name: str, errors: Array, features: Array) -> Array:
@@ -318,11 +322,6 @@ class Walk:
             outputs, *inputs = net.weights[name].shape
             return self.step.factor_of(role, outputs, int(np.prod(inputs))) * polar_births(errors, features).T
         return features if form == GRADIENT else np.zeros_like(features)
-
-    def _signs(self, place: int, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
-        if self.is_drawn:
-            return self.channels.signs(channel, seen, fan_in)
-        return OnePointSigns(self.forward.absolute(place)).terms(channel)
 
     def _feature_points(self, place: int) -> Array:
         given = self.forward.given(place)

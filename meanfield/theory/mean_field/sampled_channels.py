@@ -10,6 +10,8 @@ nothing is driven and births are linear.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +28,35 @@ CHANNEL_POINTS, FEATURE_POINTS = 512, 512
 Pull = Callable[[Array], Array]
 
 
+class ChannelPoints(NamedTuple):
+    """Points of one channel, (points, N) each: v, s', s, the change before births but for its rest, and the births."""
+
+    fresh: Array
+    gate: Array
+    features: Array
+    before: Array
+    births: Array
+
+    def signs(self, channel: Channel) -> SignTerms:
+        """What the births add."""
+        count, gated = len(self.births), self.gate * self.births
+        added = (2 * self.before + self.births) * self.births
+        _, inverse = roots(channel.errors)
+        with_features = gated.T @ self.features / count
+        return SignTerms(
+            np.mean(added, axis=0)[:, None],
+            np.mean(self.gate**2 * added, axis=0)[:, None],
+            with_features if channel.along.any() else np.zeros_like(with_features),  # rounding of what is odd
+            gated.T @ self.fresh / count @ (inverse @ inverse),
+        )
+
+    def products(self, channel: Channel, rest: Array, gate_product: Array) -> Array:
+        """E s'(p) T(p) s'(r) T(r) over pairs, from E y y', the ``rest``, and E s' s'."""
+        along_z = channel.with_z @ np.linalg.lstsq(channel.covariance, channel.with_z.T, rcond=None)[0]
+        gated = self.gate * (self.before + self.births)
+        return np.asarray(gate_product * (rest - along_z) + gated.T @ gated / len(gated))
+
+
 class SampledChannels:
     """A `Drive` and a source of `SignTerms` for any mu over pairs of N points.
 
@@ -38,9 +69,8 @@ class SampledChannels:
 
     def __init__(self, sigma: Activation, points: int, pulled_back: Pull, replicate: int) -> None:
         self._sigma, self._pulled_back = sigma, pulled_back
-        normals = even_normals(2 * points, 2 * replicate).random(CHANNEL_POINTS)
+        normals, self._features = _normals(points, replicate)
         self._values, self._errors = normals[:, :points], normals[:, points:]
-        self._features = even_normals(points, 2 * replicate + 1).random(FEATURE_POINTS)
 
     def features(self, covariance: Array) -> Array:
         """Points of the features of a layer of this covariance, (points, N)."""
@@ -68,46 +98,19 @@ class SampledChannels:
             (gate * both).T @ self._sigma.function(z) / len(z),
         )
 
-    def signs(self, channel: Channel, seen: Array, fan_in: int) -> SignTerms:
-        """What births that are signs add; ``seen`` are points of the features that the matrix sees, (points, N).
+    def at(self, channel: Channel, seen: Array | None, fan_in: int) -> ChannelPoints:
+        """The channel at its points, which have v of both signs, so that what is odd in it vanishes exactly.
 
-        Points have v of both signs where something is driven, so that what is odd in it vanishes exactly.
+        Births are signs where ``seen`` has points of the features that the matrix sees, (points, N), and 0 elsewhere.
         """
         z = self._values @ roots(channel.covariance)[0]
-        root, inverse = roots(channel.errors)
-        v, gate, x = self._errors @ root, self._sigma.gate(z), self._sigma.function(z)
-        before, driven = _along_values(z, channel.covariance, channel.with_z), x @ channel.along.T
-        if channel.along.any() or channel.with_z.any():
-            z, gate, x, before, driven = (np.concatenate([part, part]) for part in (z, gate, x, before, driven))
-            v = np.concatenate([v, -v])
-        u = gate * (v + driven)
-        born = fan_in * sign_births(u, seen)
-        added, gated = (2 * (before + u @ channel.kernel.T) + born) * born, gate * born
-        with_features = gated.T @ x / len(z) if channel.along.any() else np.zeros_like(channel.kernel)
-        return SignTerms(
-            np.mean(added, axis=0)[:, None],
-            np.mean(gate * gate * added, axis=0)[:, None],
-            with_features,
-            gated.T @ v / len(z) @ (inverse @ inverse),
-        )
-
-    def change_products(
-        self, channel: Channel, rest: Array, gate_product: Array, seen: Array | None, fan_in: int
-    ) -> Array:
-        """E s'(p) T(p) s'(r) T(r) over pairs, from the products ``rest`` of what came and E s' s'; births are signs
-        where features are ``seen``."""
-        z = self._values @ roots(channel.covariance)[0]
-        v, gate, x = self._errors @ roots(channel.errors)[0], self._sigma.gate(z), self._sigma.function(z)
-        before, driven = _along_values(z, channel.covariance, channel.with_z), x @ channel.along.T
-        along_z = channel.with_z @ np.linalg.lstsq(channel.covariance, channel.with_z.T, rcond=None)[0]
-        total = gate_product * (rest - along_z)
-        for sign in (1.0, -1.0):
-            u = gate * (sign * v + driven)
-            change = before + u @ channel.kernel.T
-            if seen is not None:
-                change = change + fan_in * sign_births(u, seen)
-            total += (gate * change).T @ (gate * change) / (2 * len(z))
-        return np.asarray(total)
+        v = self._errors @ roots(channel.errors)[0]
+        z, v = np.concatenate([z, z]), np.concatenate([v, -v])
+        gate, features = self._sigma.gate(z), self._sigma.function(z)
+        errors = gate * (v + features @ channel.along.T)
+        before = _along_values(z, channel.covariance, channel.with_z) + errors @ channel.kernel.T
+        births = np.zeros_like(errors) if seen is None else fan_in * sign_births(errors, seen)
+        return ChannelPoints(v, gate, features, before, births)
 
     def _driven(self, layer: LayerAverages, along: Array) -> tuple[Array, Array]:
         """z and s' H at the points."""
@@ -118,3 +121,10 @@ class SampledChannels:
 def _along_values(z: Array, covariance: Array, with_z: Array) -> Array:
     """m = R c^-1 z."""
     return np.asarray(z @ np.linalg.lstsq(covariance, with_z.T, rcond=None)[0])
+
+
+@lru_cache(maxsize=64)
+def _normals(points: int, replicate: int) -> tuple[Array, Array]:
+    """Even points of z and v, (points, 2 N), and of features, (points, N): the same for all errors of a net."""
+    channels, features = even_normals(2 * points, 2 * replicate), even_normals(points, 2 * replicate + 1)
+    return channels.random(CHANNEL_POINTS), features.random(FEATURE_POINTS)

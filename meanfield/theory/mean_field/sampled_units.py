@@ -75,7 +75,7 @@ def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = No
     signs = SIGN in {step.form_of(net.role_of(name)) for name in net.weights}
     count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
     runs, values = [], []
-    with on_one_thread():
+    with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
         for replicate in progress(range(replicates), replicates, "replicate"):
             sampled = SampledNet(net, given, count, replicate)
             kinds = sampled.errors_of_all_kinds(loss)

@@ -209,9 +209,9 @@ def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
         (_net(blocks=60_000), "adamw", "hours of a processor"),
     ],
 )
-def test_what_is_not_predicted_is_refused(net, optimizer, why):
+def test_what_has_no_recursion_says_why(net, optimizer, why):
     with pytest.raises(ValueError, match=why):
-        _predicted(net, optimizer)
+        residual_step_terms(net, FirstStep(optimizer))
 
 
 def test_a_stream_from_given_values_is_refused():

@@ -1,0 +1,168 @@
+"""One step of any optimizer from rest in loops, over a sample of the units of a wide stream.
+
+h_{t+1} = h_t + e W phi(h_t) with one matrix W for all steps: its gradient is e sum_t U_{t+1} x_t^T, x_t = phi(h_t), of
+rank L, so that signs are those of sums over the steps and a polar factor joins all of them, as samples are joined in
+`meanfield.theory.mean_field.sampled_units`. At leading order in 1/width the matrix is no more than what it gave so far:
+after right queries X with R = W X and left ones U with G = W^T U, the next ones are
+
+    W v    = R a + U (U^T U)^-1 G^T v' + Gaussian of variance s |v'|^2,   v = X a + v',   v' orthogonal to X
+    W^T u  = G b + X (X^T X)^-1 R^T u' + Gaussian of variance s |u'|^2,   u = U b + u',   u' orthogonal to U
+
+in which sums over units are the width times means over a sample of them. Forward, x_0 .. x_{L-1} are asked; backward,
+U_L .. U_2; then the gated changes T_t of the steps, T_{t+1} = T_t + e [W (gate T_t) + births]. With weights of its own
+every step asks its own matrix, one column each way. The outputs of a loop are its stream, as many as units.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from meanfield.common.gaussian_averages import even_normals
+from meanfield.common.machine import on_one_thread, progress
+from meanfield.common.validation import Array, takes
+from meanfield.nets.loop import Loop
+from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
+from meanfield.theory.mean_field.optimizer_terms import StepTerms
+from meanfield.theory.mean_field.sampled_units import inverse, mean_product, root, signed_features
+
+# Units of the stream and replicates; with signs of sums over steps, which take the square of the units.
+UNITS, UNITS_UNDER_SIGNS, REPLICATES = 2**12, 2**10, 8
+MOST_STEPS = 64
+# Shares of labels and of outputs in the error.
+KINDS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+
+
+@takes(Loop)
+def loop_step_terms(loop: Loop, step: FirstStep) -> StepTerms:
+    """The terms of one step of this optimizer from rest, for labels of the stream of variance 1.
+
+    Raises:
+        ValueError: a loop or an optimizer that is not served, saying why.
+    """
+    if why := loop_step_refusal(loop, step):
+        raise ValueError(why)
+    signs = SIGN in {step.form_of(loop.role_of(name)) for name in loop.weights}
+    count, runs, values = UNITS_UNDER_SIGNS if signs and loop.tied else UNITS, [], []
+    with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
+        for replicate in progress(range(REPLICATES), REPLICATES, "replicate"):
+            anew = [SampledLoop(loop, step, count, replicate) for _ in KINDS]  # a matrix keeps what it has been asked
+            runs.append([sampled.energies(*shares) for sampled, shares in zip(anew, KINDS, strict=True)])
+            values.append(anew[0].values)
+    label, output, update = means = np.mean(runs, axis=0)
+    scatter = np.std(runs, axis=0, ddof=1) / sqrt(REPLICATES) / means
+    attrs = {"sampled_units": count, "replicates": REPLICATES, "relative_error": float(scatter.max())}
+    return StepTerms(
+        update=update, value=np.mean(values, axis=0), label=label, output=output, outputs=float(update[-1]), attrs=attrs
+    )
+
+
+@takes(Loop)
+def loop_step_refusal(loop: Loop, step: FirstStep) -> str:
+    """Why `loop_step_terms` does not serve this loop and this optimizer, and what to take; empty if it does."""
+    if any(step.form_of(loop.role_of(name)) is None for name in loop.weights):
+        return (
+            f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient: take "
+            "one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or draw it with `simulate`"
+        )
+    if loop.depth > min(MOST_STEPS, loop.width):
+        return (
+            f"one step of {step.name} joins all steps of a loop, up to {MOST_STEPS} of them and no more than units; "
+            f"these are {loop.depth} of {loop.width} units: take fewer, or draw it with `simulate`"
+        )
+    return ""
+
+
+class Queried:
+    """A Gaussian matrix by what it gave to columns over sampled units: X and R = W X, U and G = W^T U."""
+
+    def __init__(self, width: int, variance: float) -> None:
+        self._width, self._variance = width, variance
+        self.right, self.left = list[Array](), list[Array]()
+        self._raised, self._lowered = list[Array](), list[Array]()
+
+    def raise_(self, column: Array, noise: Array) -> Array:
+        """W v."""
+        answer = self._answer(column, noise, self.right, self._raised, self.left, self._lowered)
+        self.right.append(column)
+        self._raised.append(answer)
+        return answer
+
+    def lower(self, column: Array, noise: Array) -> Array:
+        """W^T u."""
+        answer = self._answer(column, noise, self.left, self._lowered, self.right, self._raised)
+        self.left.append(column)
+        self._lowered.append(answer)
+        return answer
+
+    def _answer(
+        self, column: Array, noise: Array, same: list[Array], given: list[Array], other: list[Array], back: list[Array]
+    ) -> Array:
+        rest, answer = column, np.zeros_like(column)
+        if same:
+            before = np.column_stack(same)
+            along = inverse(mean_product(before, before)) @ mean_product(before, column[:, None])
+            rest = column - (before @ along)[:, 0]
+            answer = answer + (np.column_stack(given) @ along)[:, 0]
+        if other:
+            beyond = np.column_stack(other)
+            with_rest = mean_product(np.column_stack(back), rest[:, None])
+            answer = answer + (beyond @ (inverse(mean_product(beyond, beyond)) @ with_rest))[:, 0]
+        return answer + sqrt(self._variance * self._width * float((rest**2).mean())) * noise
+
+
+class SampledLoop:
+    """A loop in so many sampled units of its stream."""
+
+    def __init__(self, loop: Loop, step: FirstStep, count: int, replicate: int) -> None:
+        self._loop, self._step = loop, step
+        normals = even_normals(3 * loop.depth + 2, replicate).random(count).T
+        self._labels, start, self._noise = normals[0], normals[1], normals[2:].reshape(3, loop.depth, count)
+        matrices = [Queried(loop.width, loop.element_variance) for _ in range(1 if loop.tied else loop.depth)]
+        self._matrices = [matrices[place % len(matrices)] for place in range(loop.depth)]
+        stream = [start]
+        self._features, self._gates = list[Array](), list[Array]()
+        for matrix, noise in zip(self._matrices, self._noise[0], strict=True):
+            self._features.append(loop.sigma.function(stream[-1]))
+            self._gates.append(loop.sigma.gate(stream[-1]))
+            stream.append(stream[-1] + loop.step_size * matrix.raise_(self._features[-1], noise))
+        self._last = stream[-1]
+        self.values = np.array([float((value**2).mean()) for value in stream[1:]])
+
+    def energies(self, labels: float, outputs: float) -> Array:
+        """S of steps 1 .. L for an error with these shares of labels and outputs: (L,)."""
+        loop, size = self._loop, self._loop.step_size
+        errors = [(outputs * self._last - labels * self._labels) / loop.width]
+        for place in reversed(range(1, loop.depth)):
+            above = size * errors[-1]
+            lowered = self._matrices[place].lower(above, self._noise[1][place])
+            errors.append(errors[-1] + self._gates[place] * lowered)
+        births = self._births(size * np.column_stack(errors[::-1]), np.column_stack(self._features))
+        change, energies = np.zeros_like(self._last), []
+        for place, matrix in enumerate(self._matrices):
+            met = self._gates[place] * change
+            raised = matrix.raise_(met, self._noise[2][place]) if place else np.zeros_like(change)
+            change = change + size * (raised + births[:, place])
+            energies.append(float((change**2).mean()))
+        return np.array(energies)
+
+    def _births(self, above: Array, features: Array) -> Array:
+        """What the move of the weights adds to their output at every step: columns."""
+        if self._loop.tied:
+            return self._moved("W", above, features)
+        names = list(self._loop.weights)
+        columns = [self._moved(name, above[:, [at]], features[:, [at]]) for at, name in enumerate(names)]
+        return np.concatenate(columns, axis=1)
+
+    def _moved(self, name: str, above: Array, features: Array) -> Array:
+        width, role = self._loop.width, self._loop.role_of(name)
+        form = self._step.form_of(role)
+        if form == SIGN:
+            return width * signed_features(above, features)
+        gram = width * mean_product(features, features)
+        if form == POLAR:
+            half = root(gram)
+            middle = root(half @ (width * mean_product(above, above)) @ half, -0.5)
+            return np.asarray(self._step.factor_of(role, width, width) * above @ (half @ middle @ half))
+        return np.asarray(above @ gram)
