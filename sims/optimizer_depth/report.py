@@ -220,7 +220,7 @@ REPORT = Report(
     parts=[_slopes, _widths, _settings, _local_slopes, _scales, _notes],
     findings=findings,
     steps=[
-        ("--optimizers sgd lion muon_kimi", "other optimizers"),
+        ("--optimizers lion muon_kimi", "other optimizers, beside descent"),
         ("--families init multiplier_sqrt --blocks 4 8 16 32 64", "some nets, deeper"),
     ],
     words=WORDS,

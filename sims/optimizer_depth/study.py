@@ -55,8 +55,8 @@ from sims.residual_depth import RELU_OVER_LINEAR
 OPTIONS = (
     Option(
         "optimizers",
-        f"whose first step is made; {DESCENT}, which verdicts compare with, is one of them",
-        default=["sgd", "adamw", "muon"],
+        f"whose first step is made beside that of {DESCENT}, which verdicts compare with",
+        default=["adamw", "muon"],
         metavar="NAME",
         many="+",
         check=chosen_of(OPTIMIZERS),
@@ -140,11 +140,9 @@ VARIABLES = (
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The optimizers, and the nets by family, of all depths; those of all widths, and of all settings."""
-    optimizers = options.optimizers
-    if DESCENT not in optimizers or len(optimizers) < 2:
-        raise ValueError(
-            f"--optimizers {' '.join(optimizers)} leaves nothing to compare; give {DESCENT} and one more, such as adamw"
-        )
+    optimizers = [DESCENT, *(name for name in options.optimizers if name != DESCENT)]
+    if len(optimizers) < 2:
+        raise ValueError(f"--optimizers {DESCENT} leaves nothing to compare it with; give another, such as adamw")
     size = {"width": options.width, "outputs": options.outputs}
     nets: dict[str, list[Any]] = {}
     for family in options.families:
