@@ -51,11 +51,11 @@ WORDS = {
 }
 
 
-def _answer(dataset: xr.Dataset, found: Sequence[Finding]) -> str:
+def _answer(dataset: xr.Dataset, verdicts: Sequence[Finding]) -> str:
     """On the exponents of residual nets; of plain ones alone where no others were drawn."""
     families = [str(family) for family in dataset["drawn_family"].values]
     asked = [family for family in COHERENT if family in families and family != "init"] or families[:1]
-    judged = [judge_coherent(dataset, family) for family in asked if family in COHERENT] or found[:1]
+    judged = [judge_coherent(dataset, family) for family in asked if family in COHERENT] or verdicts[:1]
     said = [f"{_law(dataset, asked[0], name)} under {name}" for name in [DESCENT, *others(dataset)]]
     return answer(judged, f"{IN_WORDS[asked[0]]}: eta* has slopes {', '.join(said)}")
 

@@ -20,6 +20,7 @@ from meanfield.common import MOST_LAYERS
 from meanfield.execution import Run
 from meanfield.nets import MLP, Batch
 from meanfield.simulation import Energies
+from sims.common.blocks import RELU_OVER_LINEAR
 from sims.common.command import Option, Preset, chosen_of, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, labels_in_mean_field, over, seeded_run, taken
 from sims.common.results import Results
@@ -48,7 +49,6 @@ from sims.optimizer_depth.families import (
     residual,
 )
 from sims.optimizer_depth.report import REPORT
-from sims.residual_depth import RELU_OVER_LINEAR
 
 # What is asked for.
 
@@ -127,7 +127,7 @@ VARIABLES = (
     ),
     Variable(f"{OF_SETTING}{SCALE}", f"eta* of plain nets of {SHALLOW} layers by labels, loss, outputs and head"),
     *(
-        Variable(f"log_{prefix}{LABEL_SCALE}", f"logarithm of the label term's eta* of {of}")
+        Variable(f"log_{prefix}{LABEL_SCALE}_mean_field", f"logarithm of the label term's eta*, mean field, of {of}")
         for prefix, of in ((OF_PLAIN, "plain nets by depth"), (OF_WIDTH, "plain nets by width"))
     ),
     Variable(SHIFT, "what finite width does to the slope of the label term's eta* in depth, of descent, in theory"),
