@@ -52,6 +52,7 @@ from meanfield.theory.mean_field.output_term import (
     output_error,
     output_term_refusal,
 )
+from meanfield.theory.mean_field.plain_steps import few_channels_warning
 from meanfield.theory.mean_field.sampled_loops import loop_step_refusal, loop_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
@@ -291,6 +292,12 @@ def anchor_layer(net: Sequential) -> int:
     return 1 if net.depth == 1 or len(set(net.channels_by_layer[:2])) == 1 else 2
 
 
+BATCH_OF_DESCENT = (
+    "a batch with a law of its own is predicted under descent; under other optimizers samples and labels are "
+    "independent, or inputs given: leave batch or optimizer out"
+)
+
+
 class MeanFieldLevel(NetLevel):
     """Leading order in 1/channels."""
 
@@ -298,8 +305,11 @@ class MeanFieldLevel(NetLevel):
     whose = "all nets"
 
     def serves(self, net: Sequential, options: Options) -> str | None:
-        if "optimizer" in options.asked and (why := first_step_refusal(net, options.step, options.inputs)):
-            return why
+        if "optimizer" in options.asked:
+            if options.batch is not None:
+                return BATCH_OF_DESCENT
+            if why := first_step_refusal(net, options.step, options.inputs):
+                return why
         return super().serves(net, options)
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
@@ -313,6 +323,8 @@ class MeanFieldLevel(NetLevel):
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if "optimizer" in options.asked:
             terms = first_step_terms(net, options.step, options.inputs, options.loss)
+            thin = thin_input_warning(net) if options.inputs is None else ""
+            _warn(thin, "" if net.has_skips else few_channels_warning(net))
             attrs = {"optimizer": options.step.name, "loss": options.loss}
             return self.dataset(net, options, terms.values, attrs | terms.described)
         if options.asked & {"batch", "loss"}:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
+from meanfield.common.machine import on_one_thread, progress
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array, takes
 from meanfield.nets.lattice import OUTSIDE, neighbours
@@ -44,6 +45,8 @@ from meanfield.theory.two_points import EveryPair
 
 # Samples times sites that errors are drawn for, and how often.
 MOST_PLACES, DRAWS = 16, 64
+# The share of finitely many channels that is worth a warning: one in ten of a learning-rate scale.
+NOTABLE = 0.2
 LABELS, OUTPUTS, WHOLE = KINDS = ("labels", "outputs", "whole")
 
 
@@ -61,22 +64,22 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     """
     if why := plain_step_refusal(net, step, inputs):
         raise ValueError(why)
-    forward = Forward(net, inputs)
-    means, error, draws = {}, 0.0, 1
+    forward, means, error = Forward(net, inputs), {}, 0.0
     for kind in KINDS:
-        rows = np.array(
-            [Walk(forward, step, each, draw).energies() for draw, each in enumerate(_errors(forward, step, kind, loss))]
-        )
-        means[kind], draws = rows.mean(axis=0), len(rows)
-        if draws > 1:
-            error = max(error, float(np.max(rows.std(axis=0, ddof=1) / np.sqrt(draws) / means[kind])))
+        with on_one_thread():
+            errors = progress(_errors(forward, step, kind, loss), DRAWS if forward.points.count > 1 else 1, "draw")
+            rows = np.array([Walk(forward, step, each, draw).energies() for draw, each in enumerate(errors)])
+        means[kind] = rows.mean(axis=0)
+        if len(rows) > 1:
+            spread = rows.std(axis=0, ddof=1) / np.sqrt(len(rows)) / means[kind]
+            error = max(error, float(np.max(spread if kind == WHOLE else spread[:-1])))
     return StepTerms(
         update=means[WHOLE][:-1],
         value=np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers]),
         label=means[LABELS][:-1],
         output=means[OUTPUTS][:-1],
         outputs=float(means[WHOLE][-1]),
-        attrs={"error_draws": draws, "relative_error": error} if draws > 1 else {},
+        attrs={"error_draws": DRAWS, "relative_error": error} if error else {},
     )
 
 
@@ -99,7 +102,7 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
                 f"at {name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {draw}"
             )
     places = net.inputs * net.sites
-    least = min(net.channels_by_layer[1:])
+    least = min(net.channels_by_layer[inputs is not None :])  # those of inputs that are given need not be many
     if places > min(MOST_PLACES, least):
         return (
             f"the step of {step.name!r} joins the errors of all samples and sites, whose averages are taken for up to "
@@ -107,6 +110,19 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
             f"inputs or a smaller grid, or {draw}"
         )
     return ""
+
+
+def few_channels_warning(net: Sequential) -> str:
+    """What to say where draws of a net with its channels differ from its step by more than `NOTABLE`; or ""."""
+    places, least = net.inputs * net.sites, min(net.channels_by_layer[1:])
+    share = (net.depth + places) / least
+    if share <= NOTABLE:
+        return ""
+    return (
+        "one step of an optimizer is predicted at leading order in 1/channels, and draws differ from it by up to about "
+        f"(depth + samples x sites) / channels, here ({net.depth} + {places}) / {least} = {share:.0%}; `simulate` has "
+        "that of drawn nets"
+    )
 
 
 class OutputError(NamedTuple):
@@ -337,7 +353,7 @@ class Walk:
         scaled = error.values / (net.outputs * len(forward.outputs))
         mean = net.head_variance * np.linalg.lstsq(forward.outputs, error.outputs.T @ scaled, rcond=None)[0]
         if net.readout == "convolution":
-            return net.taps * forward.points.pulled_back(mean).T
+            return net.taps * forward.points.pulled_back(np.asarray(mean, dtype=float)).T
         shared = np.full((net.sites, net.sites), net.sites**-2.0) if net.is_pooled else np.eye(net.sites)
         return np.asarray(np.kron(mean.T, shared))
 

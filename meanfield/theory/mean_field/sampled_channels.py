@@ -84,7 +84,8 @@ class SampledChannels:
     def below(self, layer: LayerAverages, along: Array) -> Array:
         """(1/k) sum_D S_D^T E[d(s' H)/dz] S_D: by parts E[s' H z] c^-1."""
         z, driven = self._driven(layer, along)
-        return self._pulled_back(np.linalg.lstsq(layer.covariance, z.T @ driven / len(z), rcond=None)[0].T)
+        slopes = np.linalg.lstsq(layer.covariance, z.T @ driven / len(z), rcond=None)[0].T
+        return self._pulled_back(np.asarray(slopes, dtype=float))
 
     def change(self, layer: LayerAverages, along: Array, kernel: Array, with_z: Array) -> DrivenChange:
         """What m + w does, m the part of the change along z and w = K s' H."""

@@ -97,6 +97,8 @@ def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None 
         )
     if any(net.normalised_at(place) is not None for place in range(len(net.layers) + 1)):
         return f"one step of {step.name} is not predicted behind normalisations of layers that differ: {take}"
+    if net.readout_unit.multiplier != 1:
+        return f"one step of {step.name} is not predicted of readouts with a multiplier: {take}"
     least = min(net.channels_by_layer)
     if net.inputs > min(MOST_SAMPLES, least):
         return (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield import optimizers
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.parameterizations import hyperparameter_table
 from meanfield.theory.laws import residual_exponent
@@ -205,7 +206,7 @@ def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
         (mf.ResidualConvNet(depth=2, channels=8, grid=(4,)), "muon", "one sample and one site"),
         (_net(activation="gelu"), "adamw", "open or closed"),
         (_net(), "sophia", "more than the signs or the polar factor"),
-        (_net(), mf.optimizers.Muon(), "iterations"),
+        (_net(), optimizers.Muon(), "iterations"),
         (_net(blocks=60_000), "adamw", "hours of a processor"),
     ],
 )

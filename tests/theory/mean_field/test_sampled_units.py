@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield import optimizers
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.mean_field import sampled_units
 from meanfield.theory.mean_field.plain_steps import plain_step_terms
@@ -122,7 +123,7 @@ def test_births_under_signs_are_sums_over_units(samples):
         (mf.ResidualConvNet(depth=2, channels=8, grid=(4,)), "muon", "one site alone"),
         (mf.ResidualMLP(depth=11_000, width=8), "muon", "21,201 numbers"),
         (mf.ResidualMLP(depth=2, width=8), "sso", "depends on more than the signs"),
-        (mf.ResidualMLP(depth=2, width=8), mf.optimizers.Muon(), "depends on more than the signs"),
+        (mf.ResidualMLP(depth=2, width=8), optimizers.Muon(), "depends on more than the signs"),
     ],
 )
 def test_what_is_not_predicted_is_refused(net, optimizer, why):

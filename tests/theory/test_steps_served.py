@@ -1,0 +1,124 @@
+"""The table of docs/theory.md section 24: which nets and optimizers `predict` serves, cell by cell."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+from meanfield.common.validation import PremiseWarning
+from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.net import Unit
+from meanfield.optimizers.matrices import Muon
+from meanfield.theory.mean_field import plain_steps, residual_steps, sampled_loops, sampled_units
+
+PAGE = (Path(mf.__file__).parent.parent / "docs" / "theory.md").read_text()
+TABLE = re.search(r"\| net \| signs \| polar factors \| others \|\n\|[-|]+\n((?:\|.*\n)+)", PAGE)
+SIGNS, POLAR = ("adamw", "lion"), ("muon", "muon_kimi", "shampoo", "soap")
+OTHERS = ("sophia", "sso", Muon())
+
+CONV = {"depth": 2, "channels": 32, "grid": (4,), "kernel": (3,)}
+
+
+def _uneven():
+    """Two layers of other widths, activations and variances."""
+    first = Unit((Pointwise("tanh"), Linear((Weight("first", (24, 16), 0.1),))))
+    second = Unit((Pointwise("relu"), Linear((Weight("second", (32, 24), 0.05),))))
+    return mf.Chain(
+        units=(first, second),
+        readout_unit=Unit((Pointwise("linear"), Linear((Weight("out", (5, 32), 0.03),)))),
+        input_channels=16,
+    )
+
+
+NETS = {
+    "`MLP`, ReLU or linear, up to 16 samples": [
+        mf.MLP(depth=2, width=32),
+        mf.MLP(depth=2, width=32, activation="linear", inputs=2),
+    ],
+    "`MLP`, other activations, up to 16 samples": [mf.MLP(depth=2, width=32, activation="tanh", inputs=2)],
+    "`ConvNet`, ReLU or linear, up to 16 places": [mf.ConvNet(**CONV, readout="convolution"), mf.ConvNet(**CONV)],
+    "`ConvNet`, other activations, or more places": [
+        mf.ConvNet(**CONV, readout="convolution", activation="gelu"),
+        mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution"),
+    ],
+    "`ResidualMLP`, one sample, ReLU or linear": [
+        mf.ResidualMLP(depth=2, width=32, block_depth=2),
+        mf.ResidualMLP(depth=2, width=32, stem=1, tail=1, activation="linear", scaling=0.7),
+    ],
+    "`ResidualMLP`, other activations, up to 16 samples": [
+        mf.ResidualMLP(depth=2, width=32, activation="silu"),
+        mf.ResidualMLP(depth=2, width=32, inputs=3),
+    ],
+    "`ResidualConvNet`": [mf.ResidualConvNet(**CONV, readout="convolution")],
+    "list of layers that differ, one site": [_uneven()],
+    "`TiedLoop`, tied or not, up to 64 steps": [
+        mf.TiedLoop(depth=3, width=32),
+        mf.TiedLoop(depth=3, width=32, tied=False, activation="erf"),
+    ],
+    "`StagedConvNet`, `StagedResidualConvNet`": [
+        mf.StagedConvNet(depth=2, stages=2, channels=8, grid=(8,)),
+        mf.StagedResidualConvNet(depth=2, stages=2, channels=8, grid=(8,)),
+    ],
+    "`DenseNet`": [mf.DenseNet(depth=2, width=8, growth=8)],
+    "`Transformer`": [mf.Transformer(depth=1, width=16, heads=2, tokens=3)],
+}
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Whether a cell is served does not depend on how well."""
+    for name in ("ONE_SAMPLE", "SEVERAL", "SIGNS_OF_SEVERAL"):
+        monkeypatch.setattr(sampled_units, name, (2**6, 2))
+    for name, value in {"UNITS": 2**6, "UNITS_UNDER_SIGNS": 2**6, "REPLICATES": 2}.items():
+        monkeypatch.setattr(sampled_loops, name, value)
+    monkeypatch.setattr(residual_steps, "MOST_PATHS", 256)
+    monkeypatch.setattr(plain_steps, "DRAWS", 2)
+
+
+def _rows():
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.group(1).splitlines()]
+    return {net: dict(zip((SIGNS, POLAR, OTHERS), served, strict=True)) for net, *served in cells}
+
+
+def _served(net, optimizer):
+    """How, in the words of the table; by the attributes of the prediction."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PremiseWarning)
+            predicted = mf.predict(net, level="mean_field", optimizer=optimizer)
+    except ValueError as refusal:
+        return "draws" if "simulate" in str(refusal) else str(refusal)
+    assert predicted.attrs["optimizer"] == (optimizer if isinstance(optimizer, str) else repr(optimizer))
+    for name in ("label_term", "output_term", "update_energy", "relative_update_energy", "output_update_energy"):
+        assert (predicted[name] > 0).all(), name
+    sampled = "sampled_units" in predicted.attrs
+    if isinstance(net, mf.ResidualMLP) and net.inputs == 1 and net.activation in ("relu", "linear"):
+        assert sampled
+        return "recursion, sampled units"
+    return "sampled units" if sampled else "recursion"
+
+
+def test_the_table_names_the_nets_that_are_tried():
+    assert list(_rows()) == list(NETS)
+
+
+@pytest.mark.parametrize("row", NETS)
+def test_every_cell(row):
+    for optimizers, cell in _rows()[row].items():
+        for net in NETS[row]:
+            for optimizer in optimizers:
+                assert _served(net, optimizer) == cell, (net, optimizer)
+
+
+@pytest.mark.parametrize("net", [nets[0] for nets in NETS.values()], ids=[str(place) for place in range(len(NETS))])
+def test_no_other_level_has_another_step(net):
+    for level in ("exact", "law", "finite_channels"):
+        with pytest.raises(ValueError, match=r"level|optimizer"):
+            mf.predict(net, level=level, optimizer="muon")
+
+
+def test_hybrids_are_served_where_both_are():
+    assert _served(NETS["`MLP`, ReLU or linear, up to 16 samples"][0], "muon-adamw") == "recursion"
+    assert _served(mf.ResidualMLP(depth=2, width=32), "shampoo-adamw") == "recursion, sampled units"
