@@ -77,7 +77,7 @@ def test_one_step_is_what_an_optimizer_takes_of_the_gradient():
 def few(tmp_path_factory):
     """Plain nets alone, and residual nets alone, under other optimizers."""
     folder = tmp_path_factory.mktemp("few")
-    size = ["--preset", "smoke", "--draws", "4", "--width", "16", "--widths", "8", "16", "32"]
+    size = ["--preset", "smoke", "--draws", "4", "--width", "32", "--widths", "32", "48", "64"]
     words = {
         PLAIN: ["--families", "plain", "--optimizers", "lion"],
         "init": ["--families", "init", "--blocks", "2", "4"],
