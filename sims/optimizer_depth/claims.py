@@ -121,7 +121,7 @@ COHERENT = ("init", "multiplier_sqrt", "multiplier_linear", "init_k2")
     "exponent tends to {limit}",
     rival="as {rival_words}",
     measured="drawn slopes of the label term's eta*, ReLU",
-    brief="{optimizers}: eta* of {net} goes towards K^({limit})",
+    brief="{optimizers}: eta* goes towards K^({limit}), residual nets, {scaled}",
     cases=[{"family": family} for family in COHERENT],
 )
 def judge_coherent(dataset: xr.Dataset, family: str) -> Contest:
@@ -140,7 +140,7 @@ def judge_coherent(dataset: xr.Dataset, family: str) -> Contest:
         largest_share=_share(dataset, family, names),
         shown=f"slopes {{laws}}, in theory {numbers}, the rival's {rival:.3f}",
         words=_words(dataset, names)
-        | {"net": _net(family), "limit": _limit(family, names), "rival_words": rival_words},
+        | {"net": _net(family), "scaled": IN_WORDS[family], "limit": _limit(family, names), "rival_words": rival_words},
     )
 
 
@@ -263,7 +263,7 @@ TABLES = {"multiplier_sqrt": "tables 9, 10, 12", "multiplier_linear_k2": "tables
     claim="eta* of one step of {optimizers} goes as K^({printed}) in {net}, as hidden learning rates do in {tables}",
     rival="as K^({rival_exponent}), which is one step of descent's",
     measured="drawn slopes of the label term's eta*, ReLU, granted what theory's lack of their limit",
-    brief="Zheng et al. 2026, {tables}: eta* ~ K^({printed}), {net}",
+    brief="Zheng et al. 2026, {tables}: eta* ~ K^({printed}), {scaled}",
     cases=[{"family": family} for family in TABLES],
 )
 def judge_tables(dataset: xr.Dataset, family: str) -> Contest:
@@ -272,7 +272,7 @@ def judge_tables(dataset: xr.Dataset, family: str) -> Contest:
     (printed,), rival = printed_by(family, names[0]).values(), limit_of(family, DESCENT)
     in_theory = np.array([theory_slope(dataset, family, name) for name in names])
     lacking = abs(in_theory - [limit_of(family, name) for name in names])
-    words = {"net": _net(family), "tables": TABLES[family], "printed": fraction(printed)}
+    words = {"net": _net(family), "scaled": IN_WORDS[family], "tables": TABLES[family], "printed": fraction(printed)}
     return slope_contest(
         *laws,
         claimed=printed,
