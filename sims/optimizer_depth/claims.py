@@ -306,9 +306,9 @@ CLAIMS = (
         id="O2",
         kind=Kind.OWN,
         source=OURS,
-        statement="in plain nets the exponent of eta* in depth does not depend on the optimizer (over 3 .. 30 layers "
-        "-1.39 under descent and polar factors, -1.35 under signs), while the power of the width does: n^(-1/2) under "
-        "descent, n^-1 under signs, n^0 under Muon, with He's head",
+        statement="in plain nets the exponent of eta* in depth does not depend on the optimizer (over 3 .. 30 layers, "
+        "fitted with equal weights, -1.39 under descent and polar factors, -1.35 under signs), while the power of the "
+        "width does: n^(-1/2) under descent, n^-1 under signs, n^0 under Muon, with He's head",
         brief="plain nets: the optimizer changes no exponent in depth, and that in width",
         printed="no sentence of a paper; asked is what of the law of plain nets survives another optimizer",
         hypotheses="those of O1; granted is what finite width does to the slope of descent, exactly. The rivals are "
@@ -334,7 +334,7 @@ CLAIMS = (
         source="Zheng et al. 2026, tables 9, 10, 12 (condition B.1) and 3, 4, 6 (condition 3.1), hidden learning rates",
         statement="for optimizers that normalise, hidden learning rates go as 1/sqrt(L) for k = 1 with the multiplier "
         "1/sqrt(L), and do not change with L for k = 2 with 1/L (judged: eta* of one step)",
-        brief="hidden rates of AdamW and Muon: 1/sqrt(L) for k = 1, L^0 for k = 2 (tables 9 - 12, 3 - 6)",
+        brief="hidden rates of AdamW and Muon: L^(-1/2) for k = 1, L^0 for k = 2 (one step)",
         printed='"we need to set eta_l = Theta(1/sqrt(L))" (appendix D.3.1, Muon, k = 1); "their update norms do not '
         'depend on alpha_l, and the optimizer-specific HP rule remains the same as in width-scaling muP" (section 4, '
         "k = 2)",
