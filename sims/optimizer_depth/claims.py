@@ -307,7 +307,7 @@ CLAIMS = (
         kind=Kind.OWN,
         source=OURS,
         statement="in plain nets the exponent of eta* in depth does not depend on the optimizer (over 3 .. 30 layers, "
-        "fitted with equal weights, -1.39 under descent and polar factors, -1.35 under signs), while the power of the "
+        "fitted with equal weights, -1.39 under descent and polar factors, -1.37 under signs), while the power of the "
         "width does: n^(-1/2) under descent, n^-1 under signs, n^0 under Muon, with He's head",
         brief="plain nets: the optimizer changes no exponent in depth, and that in width",
         printed="no sentence of a paper; asked is what of the law of plain nets survives another optimizer",
