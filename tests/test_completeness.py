@@ -34,6 +34,7 @@ EXTRAS = (
     {"by_site": True},
     {"correlations": True},
     {"pairs": [((1, 1), (2, 1))]},
+    {"optimizer": "adamw"},
 )
 
 
@@ -53,6 +54,7 @@ def predicted():
     return names
 
 
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
 def test_every_quantity_has_a_prediction_or_says_why_not(predicted):
     assert predicted <= set(QUANTITIES)
     plain = {name: quantity for name, quantity in QUANTITIES.items() if not name.startswith("log_")}

@@ -189,6 +189,7 @@ SERVED = {
         "spread": False,
         "correlations": False,
         "by_site": False,
+        "optimizer": "sgd",
     },
     "compare": {"measured": mf.simulate(NET, **DRAWN), "predicted": mf.predict(NET, level="mean_field")},
     "fit_power_law": {"x": [1, 2, 3.0], "y": [1, 2, 3.0], "stderr": [1, 1, 1.0]},

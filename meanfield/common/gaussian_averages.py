@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -118,13 +119,13 @@ def _coefficients(function: Function, variances: Array) -> Iterator[Array]:
     nodes, weights = gaussian_nodes(float(variances.max()))
     values = function(np.sqrt(variances)[:, None] * nodes) * np.sqrt(weights)
     energy = np.square(values).sum(axis=1)
-    left = energy.copy()
+    left, negligible = energy, np.maximum(TOLERANCE * energy, VANISHING)
     for hermite in _hermite_functions(nodes, weights):
-        if np.all(left <= np.maximum(TOLERANCE * energy, VANISHING)):
+        if (left <= negligible).all():
             return
         coefficient = values @ hermite
         yield coefficient
-        left -= np.square(coefficient)
+        left -= coefficient * coefficient
     raise ArithmeticError("the Hermite series does not converge: the function is not smooth on the scale 1")
 
 
@@ -136,7 +137,10 @@ def _hermite_functions(nodes: Array, weights: Array) -> Iterator[Array]:
     below, hermite = np.zeros_like(nodes), np.sqrt(weights)
     for order in range(_resolved_orders(nodes)):
         yield hermite
-        below, hermite = hermite, (nodes * hermite - np.sqrt(order) * below) / np.sqrt(order + 1)
+        above = nodes * hermite
+        above -= sqrt(order) * below
+        above /= sqrt(order + 1)
+        below, hermite = hermite, above
 
 
 def gaussian_nodes(variance: float) -> tuple[Array, Array]:

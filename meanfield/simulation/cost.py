@@ -13,6 +13,7 @@ from numpy import dtype
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.maps import Map, Weight
 from meanfield.nets.net import Net, joined_weights, named_weights, shapes_by_map
+from meanfield.optimizers.linear_algebra import is_worth_factors
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
 from meanfield.simulation.maps.base import operation_of
@@ -197,13 +198,39 @@ def weight_bytes(net: Net, precision: str = "float64") -> int:
 def passes_bytes(net: Net, samples: int, columns: int, precision: str) -> int:
     """A bound on the bytes that values and so many columns of errors of one net take, of a batch of any size."""
     products = _products(net)
-    widest = max(
+    numbers = _kept_by_maps(net) + columns * _error_numbers(net, products)
+    numbers += 2 * (1 + columns) * _widest_patches(products) + net.first_channels * net.sites
+    return dtype(precision).itemsize * samples * numbers
+
+
+def step_bytes(net: Net, samples: int, columns: int, curved: int, precision: str, patches: bool = True) -> int:
+    """Bytes that one draw of the first step of a whole net holds at its peak, of a batch of any size.
+
+    Values and the errors of so many ``columns``, and ``curved`` ones that make up a curvature, are held as the tangent
+    begins. It works on one weight at a time, with ``patches`` of what a stencil multiplies or without them, and with
+    its gradient by all columns where factors are more numbers than that. A curvature and what divides by it are whole.
+    """
+    products = _products(net)
+    numbers = _kept_by_maps(net) + (columns + curved) * _error_numbers(net, products)
+    numbers += 2 * (1 + columns) * _widest_numbers(products) + net.first_channels * net.sites
+    if patches:
+        numbers += (columns + curved) * max((_widest_patches([each]) for each in products if each.taps > 1), default=0)
+    multiplied = (
+        prod(weight.shape)
+        for product in products
+        for weight in product.weights
+        if curved or not is_worth_factors((weight.shape[0], weight.fan_in), samples * product.sites)
+    )
+    held = sum(map(prod, net.weight_shapes)) + (1 + columns + (curved > 0)) * max(multiplied, default=0)
+    return dtype(precision).itemsize * (samples * numbers + held)
+
+
+def _widest_patches(products: list[Product]) -> int:
+    """The most numbers per sample that patches of a product have, at either end of it."""
+    return max(
         max(product.below, product.above) * product.taps * max(product.sites_below, product.sites)
         for product in products
     )
-    numbers = _kept_by_maps(net) + columns * _error_numbers(net, products)
-    numbers += 2 * (1 + columns) * widest + net.first_channels * net.sites
-    return dtype(precision).itemsize * samples * numbers
 
 
 def _own_products(net: Net) -> float:

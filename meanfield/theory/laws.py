@@ -21,6 +21,7 @@ from meanfield.common.validation import Array, require_choice, require_count
 from meanfield.nets.layered import Layer, Sequential
 from meanfield.nets.scalings import SCALINGS, scaling_exponent, settled_scaling
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 
 # Where an asymptote is read off, and how closely logarithms must lie on a line to be those of a power.
@@ -62,7 +63,7 @@ def single_site_overlap(layers: ArrayLike, activation: str) -> Array:
 
 
 def residual_exponent(
-    scaling: str | float, block_depth: int, stem: int = 0, tail: int = 0, *, optimizer: str | Optimizer = "sgd"
+    scaling: str | float, block_depth: int, stem: int = 0, tail: int = 0, *, optimizer: str | Optimizer | Hybrid = "sgd"
 ) -> float:
     """Exponent of eta*(K) ~ K^x for residual nets; NaN where no power law holds.
 

@@ -573,8 +573,11 @@ class LoopMeanFieldLevel(LoopLevel):
     whose = "all loops"
 
     def serves(self, net: Loop, options: Options) -> str | None:
-        if "optimizer" in options.asked and (why := loop_step_refusal(net, options.step)):
-            return why
+        if "optimizer" in options.asked:
+            if options.correlations:
+                return "correlations are those of steps before anything moves: leave correlations or optimizer out"
+            if why := loop_step_refusal(net, options.step):
+                return why
         return super().serves(net, options)
 
     def takes(self, net: Loop, options: Options) -> set[str]:

@@ -92,8 +92,9 @@ def predict(
             two steps share: L^2 numbers each.
         by_site: whether to add, at level "mean_field" of nets without a pooled readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
-        optimizer: whose first step from rest moves the weights, by name or an optimizer of `meanfield.optimizers`; one
-            other than descent at level "mean_field" of plain nets (docs/theory.md section 24).
+        optimizer: whose first step from rest moves the weights, by name or one of `meanfield.optimizers`; another than
+            descent at level "mean_field" of plain nets with up to 16 samples times sites, of other nets of layers with
+            one site and up to 16 samples, and of loops of up to 64 steps.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``,
@@ -114,6 +115,13 @@ def predict(
         ``mean_update_energy`` and ``learning_rate_scale``, with logarithms; and with ``pairs``, over ``pair`` and
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
+
+        Under another ``optimizer`` than descent (docs/theory.md section 24), at its learning rate 1: ``update_energy``
+        under the whole error, ``label_term`` and ``output_term`` under the labels' and the outputs' alone, which do
+        not add up to it, ``relative_update_energy`` S_l / c_l, ``output_update_energy``, ``mean_update_energy`` and
+        the scales ``learning_rate_scale``, ``relative_``, ``last_``, ``output_`` and ``label_learning_rate_scale``,
+        with logarithms. Of several samples or sites errors at the outputs are drawn, always the same: the attribute
+        ``relative_error`` says how much that leaves open.
 
         `DenseNet` has the same as plain nets for plain labels and squared loss, and with smooth activations no output
         term; label terms under a pooled readout where those of plain nets are. ``left_out`` says why there is no more.
@@ -152,6 +160,9 @@ def predict(
         >>> levels = ("finite_channels", "mean_field")
         >>> [round(float(mf.predict(on_a_grid, level=level)["label_term"][-1]), 1) for level in levels]
         [27.3, 20.3]
+        >>> signs = mf.predict(mf.MLP(depth=8, width=512), level="mean_field", optimizer="adamw")
+        >>> f"{float(signs['relative_learning_rate_scale']):.1e}"
+        '8.0e-04'
     """
     net = _predictable(net, level)
     for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():

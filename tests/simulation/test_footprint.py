@@ -7,12 +7,14 @@ import sys
 from functools import cache
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.simulation import cost
 from meanfield.simulation.cost import draws_per_batch
 from meanfield.simulation.measures.overlap_energy import LABELS
+from meanfield.simulation.measures.step_scales import StepScales
 
 # Forked from a process that has imported the library, a child that has compiled its kernels on a small net, and given
 # back what that took, draws a large one: bytes that its peak is above before. How long the C library keeps freed blocks
@@ -28,6 +30,7 @@ from functools import partial
 import meanfield as mf
 from meanfield.simulation.measures.streams import ResidualEnergies
 from meanfield.simulation.measures.energies import draw_energies
+from tests.simulation.test_footprint import step_of
 from meanfield.simulation.weights import give_back
 
 def resident(field):
@@ -37,6 +40,8 @@ def resident(field):
 def peak(small, net, kind, draws):
     energies = ResidualEnergies(weights=kind).draw
     draw = energies if isinstance(net, mf.TiedLoop) else partial(draw_energies, weights=kind)
+    if kind not in ("dense", "lazy"):
+        draw = lambda net, seed, draws: step_of(net, kind).draw(net, seed, draws)
     libc = ctypes.CDLL(None)
     for option, size in ((-3, 32 << 20), (-1, 64 << 20)):  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, from malloc.h
         assert libc.mallopt(option, size)
@@ -120,6 +125,19 @@ CASES = {
     ),
     "loop, lazy": ("mf.TiedLoop(depth=2, width=20)", "mf.TiedLoop(depth=64, width=30_000)", "lazy", 1),
 }
+# The first step of an optimizer: on a net's own batch, or on data.
+WIDE, DEEP = "mf.MLP(depth=8, width=1024, inputs=16)", f"mf.ConvNet(depth=12, channels=16, grid=(14, 14), {PLANAR})"
+CASES |= {
+    "step, mlp": ("mf.MLP(depth=2, width=130, inputs=4)", WIDE, "adamw on a batch", 1),
+    "step, mlp, curvature": ("mf.MLP(depth=2, width=130, inputs=4)", WIDE, "sophia on a batch", 1),
+    "step, without patches": (f"mf.ConvNet(depth=2, channels=16, grid=(5, 5), {PLANAR})", DEEP, "adamw on data", 1),
+    "step, with patches": (
+        f"mf.ConvNet(depth=2, channels=64, grid=(5, 5), {PLANAR})",
+        f"mf.ConvNet(depth=6, channels=96, grid=(14, 14), {PLANAR})",
+        "adamw on data",
+        1,
+    ),
+}
 TOLERANCE = 0.2
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak from Linux's /proc")
 
@@ -146,8 +164,21 @@ def _measured(case, child_number):
     return int(parent.stdout.readline())
 
 
+def step_of(net, kind):
+    """What draws the first step of an optimizer, as ``kind`` says, such as "adamw on data"."""
+    optimizer, *_ = kind.split()
+    if kind.endswith("batch"):
+        return mf.Energies(optimizer=optimizer).settled(net)
+    inputs = np.random.default_rng(0).normal(size=(64, net.first_channels, *net.grid))
+    targets = np.zeros((64, *net.output_shape[1:]))
+    return StepScales(inputs=inputs, targets=targets, loss="squared", optimizer=optimizer).settled(net)
+
+
 def _predicted(case):
     _, net, weights, draws = CASES[case]
+    if weights not in ("dense", "lazy"):
+        net = eval(net, {"mf": mf})
+        return step_of(net, weights).bytes(net, draws)
     return eval(net, {"mf": mf}).memory(weights=weights, draws=draws)
 
 

@@ -8,9 +8,11 @@ import pytest
 import meanfield as mf
 from meanfield.common.seeds import stream
 from meanfield.nets.net import Chain
-from meanfield.simulation.measures import energies
+from meanfield.simulation.measures import energies, step_scales
 from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.step_scales import StepScales
 from meanfield.simulation.training.data import drawn_weights
+from tests.simulation.training.test_pieces import CONVOLUTIONAL
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
@@ -106,3 +108,56 @@ def test_scales_on_data_are_those_of_the_batches_that_are_drawn(loss):
     np.testing.assert_allclose(found.output_update_energy, np.mean(output), rtol=1e-10)
     middle = float(found.output_learning_rate_scale_quantile.sel(quantile=0.5))
     assert middle == pytest.approx(np.median(np.array(output) ** -0.5), rel=1e-10)
+
+
+def scales_of(net, optimizer, precision="float64", epsilon=0.0):
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(7, net.first_channels, *net.grid))
+    _, outputs, *grid = net.output_shape
+    targets = rng.integers(0, outputs, (7, *(grid if np.prod(grid) > 1 else ())))
+    how = {"optimizer": optimizer, "epsilon": epsilon, "precision": precision, "batch_size": 5}
+    return StepScales(inputs=inputs, targets=targets, **how).settled(net)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon", "sophia", "sso", "muon-adamw"])
+@pytest.mark.parametrize("name", CONVOLUTIONAL)
+def test_draws_without_patches_are_those_with_them(name, optimizer, monkeypatch):
+    net = CONVOLUTIONAL[name]
+    measure = scales_of(net, optimizer, epsilon=1e-6 * (optimizer == "sophia"))
+    assert measure._arrays(net).convolution
+    without = measure.draw(net, 3, range(2, 7))
+    monkeypatch.setattr(step_scales, "WIDE", 0)
+    assert not measure._arrays(net).convolution
+    for key, values in measure.draw(net, 3, range(2, 7)).items():
+        np.testing.assert_allclose(without[key], values, rtol=1e-9, err_msg=key)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_single_precision_without_patches(optimizer, monkeypatch):
+    net = CONVOLUTIONAL["conv_net"]
+    measure = scales_of(net, optimizer, "float32")
+    without = measure.draw(net, 3, range(3))
+    monkeypatch.setattr(step_scales, "WIDE", 0)
+    for key, values in measure.draw(net, 3, range(3)).items():
+        np.testing.assert_allclose(without[key], values, rtol=1e-3, err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["conv_net", "staged residual", "zero padding"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "sophia"])
+def test_a_draw_without_patches_is_the_same_in_any_company(name, optimizer):
+    """To the last digit, whatever draws lie side by side in a vector."""
+    net = CONVOLUTIONAL[name]
+    measure = scales_of(net, optimizer, epsilon=1e-6)
+    together, alone = measure.draw(net, 0, range(8)), [measure.draw(net, 0, range(draw, draw + 1)) for draw in range(8)]
+    for key, values in together.items():
+        np.testing.assert_array_equal(values, np.concatenate([each[key] for each in alone]), err_msg=key)
+
+
+def test_nets_that_are_wide_or_have_other_maps_take_patches():
+    plane = {"depth": 2, "grid": (3, 3), "kernel": (3, 3)}
+    for net, direct in [
+        (mf.ConvNet(channels=63, **plane), True),
+        (mf.ConvNet(channels=64, **plane), False),
+        (mf.MLP(depth=2, width=8), False),
+    ]:
+        assert bool(scales_of(net, "adamw")._arrays(net).convolution) is direct

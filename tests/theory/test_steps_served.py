@@ -33,16 +33,17 @@ def _uneven():
 
 
 NETS = {
-    "`MLP`, ReLU or linear, up to 16 samples": [
+    "`MLP`, up to 16 samples": [
         mf.MLP(depth=2, width=32),
         mf.MLP(depth=2, width=32, activation="linear", inputs=2),
+        mf.MLP(depth=2, width=32, activation="tanh", inputs=2),
     ],
-    "`MLP`, other activations, up to 16 samples": [mf.MLP(depth=2, width=32, activation="tanh", inputs=2)],
-    "`ConvNet`, ReLU or linear, up to 16 places": [mf.ConvNet(**CONV, readout="convolution"), mf.ConvNet(**CONV)],
-    "`ConvNet`, other activations, or more places": [
+    "`ConvNet`, up to 16 places": [
+        mf.ConvNet(**CONV, readout="convolution"),
+        mf.ConvNet(**CONV),
         mf.ConvNet(**CONV, readout="convolution", activation="gelu"),
-        mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution"),
     ],
+    "`ConvNet`, more places": [mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution")],
     "`ResidualMLP`, one sample, ReLU or linear": [
         mf.ResidualMLP(depth=2, width=32, block_depth=2),
         mf.ResidualMLP(depth=2, width=32, stem=1, tail=1, activation="linear", scaling=0.7),
@@ -120,5 +121,5 @@ def test_no_other_level_has_another_step(net):
 
 
 def test_hybrids_are_served_where_both_are():
-    assert _served(NETS["`MLP`, ReLU or linear, up to 16 samples"][0], "muon-adamw") == "recursion"
+    assert _served(NETS["`MLP`, up to 16 samples"][0], "muon-adamw") == "recursion"
     assert _served(mf.ResidualMLP(depth=2, width=32), "shampoo-adamw") == "recursion, sampled units"

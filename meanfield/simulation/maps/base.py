@@ -161,6 +161,10 @@ class Use:
 class Multiplier(Protocol):
     """The change of a weight, (D, out, in taps), as what multiplies columns from the left."""
 
+    @property
+    def matrix(self) -> Any:
+        """All its elements."""
+
     def times(self, columns: Any) -> Any:
         """(D, in taps, R) -> (D, out, R)."""
 
@@ -170,9 +174,11 @@ class WeightedOperation(Operation):
 
     Attributes:
         no_matrix: why no matrix may move its weights; empty if one may.
+        by_rows: whether a row of the errors makes a row of the gradient, and that a row of the output.
     """
 
     no_matrix = ""
+    by_rows = False
 
     def seen(self, spec: Any, values: Any, setting: Setting) -> Any:
         """What the map's own weights are multiplied by, before its patches are taken."""

@@ -31,6 +31,7 @@ class LinearOperation(WeightedOperation):
     """W patches(X), and back patches^T(W^T U): by products with the patches, or by a `direct_convolution`."""
 
     splits_by_order = True
+    by_rows = True
 
     def degree(self, spec: Linear) -> int:
         return 1
@@ -106,6 +107,8 @@ class LinearOperation(WeightedOperation):
         return _added_up(self._gradient_of_use(use, error) for use, error in zip(uses, errors, strict=True))
 
     def moved_by(self, use: Use, change: Multiplier) -> Any:
+        if direct := direct_convolution(use.spec, use.setting):
+            return direct.convolve(change.matrix, use.values, stencil(use.spec, use.setting), self.rectifies)
         moved, errors = change.times(use.patches), use.errors
         return moved.reshape(*moved.shape[:2], use.setting.samples, errors.shape[3])
 
@@ -191,7 +194,7 @@ class BiasOperation(VectorOperation):
 
     def moved_elements(self, by_element: Any, use: Use) -> Any:
         shape = (*by_element.shape[:2], use.setting.samples, use.errors.shape[3])
-        return use.setting.arrays.xp.broadcast_to(by_element, shape)
+        return use.setting.arrays.xp.broadcast_to(by_element, shape).copy(order=use.setting.arrays.order)
 
 
 @operation(Gain)

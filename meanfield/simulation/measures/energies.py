@@ -65,7 +65,7 @@ from meanfield.simulation.arrays import (
     require_range,
     require_reach,
 )
-from meanfield.simulation.cost import chosen_weights, draw_bytes, draw_cost, passes_bytes, weight_bytes
+from meanfield.simulation.cost import BATCH_BYTES_HELD, chosen_weights, draw_bytes, draw_cost, step_bytes
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
@@ -83,7 +83,7 @@ from meanfield.simulation.measures.overlap_energy import (
 )
 from meanfield.simulation.measures.step_scales import relative, scale_estimates, whole_step
 from meanfield.simulation.passes import Forward, forward, through_readout
-from meanfield.simulation.step_moves import require_step, whole_net
+from meanfield.simulation.step_moves import is_curved, require_step, whole_net
 from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights
 
 # Largest pre-activation of every layer, by which draws in single precision tell whether its range has sufficed.
@@ -244,8 +244,11 @@ class Energies(Measure):
     def cost(self, net: Net) -> Cost:
         cost = draw_cost(net, self.weights, self.precision)
         if self.of_whole_net:
-            held = cost.bytes + passes_bytes(net, net.inputs, STEP_COLUMNS, self.precision) + weight_bytes(net)
-            return Cost(STEP_COLUMNS * cost.operations, held, cost.together)
+            columns = 2 if self.step.is_descent else STEP_COLUMNS
+            curved = is_curved(net, self.step, net.role_of) * net.output_shape[1]
+            held = step_bytes(net, net.inputs, columns, curved, self.precision)
+            operations = cost.operations * (1 if self.step.is_descent else PRODUCTS_OF_STEP)
+            return Cost(operations, held, max(1, min(cost.together, BATCH_BYTES_HELD // held)))
         if self.backend == "numpy":
             return cost
         together = draws_per_group(net, self.weights, self.precision)
@@ -290,6 +293,9 @@ class Energies(Measure):
 
 # Labels' error, outputs' error, and both.
 STEP_COLUMNS = 3
+# Products of a weight with a column in a step that is not of descent, over those of descent, which go up once, and back
+# and along in two columns: in a third one along, and in all three to make the gradient and to multiply by it.
+PRODUCTS_OF_STEP = 12 / 5
 
 # Device memory of a group: a card of 8 GB holds it and what its library needs besides. These two numbers decide which
 # draws share a stream.
@@ -372,9 +378,10 @@ def draw_whole_steps(net: Net, seed: int, draws: range, asked: Energies) -> dict
     Under gradient descent label and output column add up, once draws are averaged over the sign of the labels.
     """
     state, gradient = drawn_passes(whole_net(net), seed, draws, asked)
-    labels, outputs = np.split(gradient, 2, axis=2)
-    slope = gradient if asked.step.is_descent else np.concatenate([gradient, outputs - labels], axis=2)
-    energies, moved, c = whole_step(state, slope, asked.step, net.role_of, len(net.units), asked.loss)
+    whole_error = () if asked.step.is_descent else ((-1.0, 1.0),)
+    energies, moved, c = whole_step(
+        state, gradient, asked.step, net.role_of, len(net.units), asked.loss, sums=whole_error
+    )
     if asked.step.is_descent:
         update, output = energies.sum(axis=2), moved.sum(axis=1)
     else:

@@ -34,29 +34,38 @@ from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy, overflow_silent, require_energies
-from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, passes_bytes, step_operations, weight_bytes
+from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, step_bytes, step_operations
+from meanfield.simulation.kernels.convolution import draws_side_by_side
+from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward
-from meanfield.simulation.step_moves import RoleOf, require_step, step_changes, whole_net
+from meanfield.simulation.step_moves import RoleOf, Sums, is_curved, require_step, step_changes, whole_net
 from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data, require_in_range
+from meanfield.simulation.training.gradients import laid_out, power_of_two, quickest
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import given_weights
 
 # What draws hold that are carried together.
 BYTES_TOGETHER = 32 << 20
+# `step_operations` has three products for every weight: up, back, and of the gradient. The tangent and the moves of the
+# weights are two more.
+PASSES_OF_STEP = 5 / 3
+# From so many channels on, products with patches are as quick as convolutions without them.
+WIDE = 64
 
 
 def whole_step(
-    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, layers: int, loss: str
+    state: Forward, slope: Any, step: FirstStep, role_of: RoleOf, layers: int, loss: str, sums: Sums = ()
 ) -> tuple[Any, Any, Any]:
     """S_l of every error column (D, L, r), S_out (D, r), and c_l (D, L), of a whole net with so many layers.
 
-    ``slope`` is dL/dout, (D, outputs, r B, sites). The state is used up: what the tangent has passed is let go.
+    ``slope`` is dL/dout, (D, outputs, r B, sites); behind its columns come ``sums`` of them, as of `step_changes`. The
+    state is used up: what the tangent has passed is let go.
     """
     arrays, samples = state.arrays, state.setting.samples
     sizes = [_mean_square(value, samples, arrays)[:, 0] for value in state.values[1 : layers + 1]]
     energies = []
-    for number, change in enumerate(step_changes(state, slope, step, role_of, loss), start=1):
+    for number, change in enumerate(step_changes(state, slope, step, role_of, loss, sums=sums), start=1):
         state.let_go(number)
         energies.append(_mean_square(change, samples, arrays))
     draws = len(energies[0])
@@ -66,9 +75,10 @@ def whole_step(
 
 def _mean_square(values: Any, samples: int, arrays: Arrays) -> Any:
     """Of every column of (D, C, r B, S), over channels, samples and sites: (D, r), in double precision."""
-    draws, channels, _, sites = values.shape
-    columns = values.reshape(draws, channels, -1, samples * sites)
-    flat = arrays.xp.ascontiguousarray(columns.swapaxes(1, 2)).reshape(draws, columns.shape[2], -1)
+    along = values.swapaxes(1, 3) if arrays.order == "F" else values  # as the numbers of a draw lie
+    draws, outer, _, inner = along.shape
+    by_column = along.reshape(draws, outer, -1, samples * inner).swapaxes(1, 2)
+    flat = arrays.xp.ascontiguousarray(by_column).reshape(draws, by_column.shape[1], -1)
     return arrays.squared_norms(flat) / flat.shape[2]
 
 
@@ -145,18 +155,32 @@ class StepScales(Measure):
 
     def cost(self, net: Net) -> Cost:
         assert self.batch_size is not None  # as of every settled measure
-        held = 2 * weight_bytes(net, self.precision) + passes_bytes(net, self.batch_size, 1, self.precision)
-        together = int(max(1, min(MOST_DRAWS_PER_BATCH, BYTES_TOGETHER // held)))
-        return Cost(step_operations(net, self.batch_size), held, together)
+        patches = not self._arrays(net).convolution
+        curved = is_curved(net, self.step, net.role_of) * net.output_shape[1]
+        held = step_bytes(net, self.batch_size, 1, curved, self.precision, patches)
+        most = MOST_DRAWS_PER_BATCH
+        if not patches:
+            most = draws_side_by_side(max(net.value_channels), np.dtype(self.precision).itemsize)
+        together = power_of_two(int(max(1, min(most, BYTES_TOGETHER // held))))
+        return Cost(step_operations(net, self.batch_size) * PASSES_OF_STEP, held, together)
+
+    def _arrays(self, net: Net) -> Arrays:
+        """Those without patches for nets of few channels, if all their maps can do without."""
+        arrays = on_numpy(self.precision)
+        return quickest(net, arrays) if max(net.value_channels) < WIDE else arrays
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """update_energy and relative_update_energy (D, L), and output_update_energy (D, 1), of every draw."""
-        arrays, loss = on_numpy(self.precision), LOSSES[self.loss]
+        arrays, loss = self._arrays(net), LOSSES[self.loss]
         batch = self._batches(net, given_data(net, self.inputs, self.targets, loss, arrays), seed, draws, arrays)
-        weights = given_weights(whole := whole_net(net), drawn_weights(net, seed, draws, arrays))
+        whole, weights = whole_net(net), drawn_weights(net, seed, draws, arrays)
+        if arrays.convolution:
+            whole, weights = rectified_net(whole), laid_out(whole, weights)
         with overflow_silent():
-            inputs = np.ascontiguousarray(np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:])))
-            state = forward(whole, weights, inputs, arrays)
+            inputs = np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:]))
+            state = forward(
+                whole, given_weights(whole, weights), arrays.xp.require(inputs, requirements=arrays.order), arrays
+            )
             slope = loss.slope(state.output, batch.targets, arrays)
             energies, outputs, c = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
         numbers = {"update_energy": energies[:, :, 0], "output_update_energy": outputs}

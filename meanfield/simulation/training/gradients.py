@@ -95,6 +95,24 @@ def loss_gradients(
 
 Gradients = dict[str, Gradient]
 
+
+def quickest(net: Net, arrays: Arrays) -> Arrays:
+    """The arrays without patches, where all linear maps of the net below its readout are served without them."""
+    without = arrays.for_training()
+    return without if Piecewise.serve(net, without) else arrays
+
+
+def laid_out(net: Net, weights: Mapping[str, Any]) -> dict[str, Any]:
+    """The weights of nets that lie side by side, (D, out, in taps), as passes without patches read them."""
+    maps = (spec for _, _, spec in uses(net.all_units) if spec.is_one_stencil)
+    stencils = {weight.name for spec in maps for weight in spec.weights}
+    # Matrix products, as a readout's, would take another road for several nets than for one, and round differently.
+    return {
+        name: np.asfortranarray(matrix) if name in stencils else np.ascontiguousarray(matrix)
+        for name, matrix in weights.items()
+    }
+
+
 # Bytes of the widest layer's values, about what the second cache of a core holds.
 LAYER_BYTES = 1 << 20
 # Samples below which tiles of sums become too low.
@@ -112,8 +130,6 @@ class Piecewise:
     def __init__(self, net: Net, nets: int, arrays: Arrays) -> None:
         itemsize, channels = np.dtype(arrays.precision).itemsize, max(net.value_channels)
         self._net, self._arrays = rectified_net(net), arrays
-        maps = (spec for _, _, spec in uses(net.all_units) if spec.is_one_stencil)
-        self._stencils = {weight.name for spec in maps for weight in spec.weights}
         most_together = draws_side_by_side(channels, itemsize)
         self.together = min(most_together, power_of_two(nets))
         # Whatever the number of nets, so that none of them sums over other pieces for its company.
@@ -148,12 +164,7 @@ class Piecewise:
     ) -> tuple[Any, Gradients]:
         """Sweep nets that lie side by side, as `sweep` does all."""
         nets = len(next(iter(weights.values())))
-        # Matrix products, as a readout's, would take another road for several nets than for one, and round differently.
-        laid_out = {
-            name: np.asfortranarray(matrix) if name in self._stencils else np.ascontiguousarray(matrix)
-            for name, matrix in weights.items()
-        }
-        matrices = given_weights(self._net, laid_out)
+        matrices = given_weights(self._net, laid_out(self._net, weights))
         outputs: list[Any] = []
         total: Gradients = {}
         for samples in [slice(0, batch.samples)] if self._whole_batch else cuts(batch.samples, self.samples):

@@ -49,9 +49,8 @@ from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.streams import energy, overlaps_of_rows
 from meanfield.simulation.passes import forward, require_residual_stream, units_below
-from meanfield.simulation.training import gradients
 from meanfield.simulation.training.data import Batches, Data, checked_data, drawn_weights, given_data, require_in_range
-from meanfield.simulation.training.gradients import loss_gradients
+from meanfield.simulation.training.gradients import loss_gradients, quickest
 from meanfield.simulation.training.losses import LOSSES, CrossEntropy
 from meanfield.simulation.training.training import Training
 from meanfield.simulation.weights import checked_weights, given_weights
@@ -180,7 +179,7 @@ class TrainedLosses(Measure):
             return {"loss": losses, "final_loss": training.losses_on_all(FINAL_BATCHES * self.batch_size)}
 
     def _begun(self, net: Net, rates: Array, seeds: list[int]) -> Training:
-        arrays, loss = _arrays(net, self.precision), LOSSES[self.loss]
+        arrays, loss = quickest(net, replace(on_numpy(self.precision), lenient=True)), LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
         weights = self._start_weights(net, seeds, arrays)
         settings = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
@@ -263,13 +262,6 @@ def checked_seeds(given: Any) -> tuple[int, ...]:
 def _settled_start(net: Net, given: Any) -> tuple[Array, ...]:
     checked = checked_weights(net, given).values()
     return tuple(values.reshape(shape) for values, shape in zip(checked, net.weight_shapes, strict=True))
-
-
-def _arrays(net: Net, precision: str) -> Arrays:
-    """The arrays without patches, where all linear maps of the net are served without them."""
-    plain = replace(on_numpy(precision), lenient=True)
-    without = plain.for_training()
-    return without if gradients.Piecewise.serve(net, without) else plain
 
 
 # Draws side by side share what a step costs besides arithmetic: at most so many, of so many operations a step in all.

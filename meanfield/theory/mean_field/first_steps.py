@@ -1,7 +1,7 @@
 """One step of any optimizer from rest in any net of layers: which theory serves it.
 
-Plain nets of ReLU and linear units have recursions, on grids too. Nets with skip connections, smooth activations and
-layers that differ are followed over sampled units, of one site. Of one sample and 'relu' or 'linear' units, residual
+Plain nets have recursions, on grids too. Nets with skip connections and layers that differ are followed over sampled
+units, of one site. Of one sample and 'relu' or 'linear' units, residual
 nets have a recursion for errors that do not depend on features; sampled units then say by what factor the outputs' own
 errors differ from these, which tends to 1 where outputs are few against the width.
 """
@@ -59,5 +59,6 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 def first_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
     """Why `first_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
     plain, sampled = plain_step_refusal(net, step, inputs), sampled_step_refusal(net, step, inputs)
-    has_recursion = net.follows_one_rule and not net.has_skips and net.sigma.triple is not None
-    return (plain if has_recursion else sampled) if plain and sampled else ""
+    if not plain or not sampled:
+        return ""
+    return plain if net.follows_one_rule and not net.has_skips else sampled

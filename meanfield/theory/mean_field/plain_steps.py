@@ -67,7 +67,7 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     forward, means, error = Forward(net, inputs), {}, 0.0
     for kind in KINDS:
         with on_one_thread():
-            errors = progress(_errors(forward, step, kind, loss), DRAWS if forward.points.count > 1 else 1, "draw")
+            errors = progress(_errors(forward, step, kind, loss), DRAWS, "draw")
             rows = np.array([Walk(forward, step, each, draw).energies() for draw, each in enumerate(errors)])
         means[kind] = rows.mean(axis=0)
         if len(rows) > 1:
@@ -89,11 +89,6 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
     if net.has_skips or not net.follows_one_rule:
         return (
             f"one step of {step.name!r} is predicted for plain nets whose layers follow one rule; this is none: {draw}"
-        )
-    if net.sigma.triple is None:
-        return (
-            f"one step of {step.name!r} is predicted for 'relu' and 'linear', whose gates are 0 or 1; this is a "
-            f"{type(net).__name__} of activation {net.activation!r}: {draw}"
         )
     for name in net.weights:
         if step.form_of(net.role_of(name)) is None:
@@ -223,7 +218,8 @@ class Forward:
 def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
     """The errors of this kind: one law for all, or draws."""
     net = forward.net
-    if forward.points.count == 1 or {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}:
+    is_descent = {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}
+    if net.sigma.triple is not None and (forward.points.count == 1 or is_descent):
         yield _law(forward, kind, loss)
         return
     sizes, axes = np.linalg.eigh(forward.outputs)
@@ -306,11 +302,15 @@ class Walk:
         name = f"W{place + 1}"
         gram = net.channels_by_layer[place + 1] * self.seen[place]
         kernel = up.kernel + self._linear_births(name, gram, forward.features(place))
-        rest = np.diagonal(up.rest)[:, None]
-        fresh, gated = quadratic_sums(net.sigma, points, LayerKernel(layer, kernel), covariance)
+        rest, own_gate = np.diagonal(up.rest)[:, None], np.diagonal(layer.gate)[:, None]
+        own = LayerKernel(layer, kernel)
+        if net.sigma.triple is None:
+            fresh, gated = self.channels.quadratic_sums(own, covariance)
+        else:
+            fresh, gated = quadratic_sums(net.sigma, points, own, covariance)
         change = self.drive.change(layer, along, kernel, up.with_z)
         energy = rest + fresh + change.energy
-        gated = net.sigma.gain * rest + gated + change.gated_energy
+        gated = own_gate * rest + gated + change.gated_energy
         with_features, slope = change.gated_with_features, layer.gate * kernel
         channel = Channel(net.sigma, layer.covariance, covariance, along, kernel, up.with_z)
         is_sign, pairs = self.step.form_of(net.role_of(name)) == SIGN, None
@@ -364,8 +364,10 @@ class Walk:
         own = forward.by_output(error.covariance) / scale**2
         features = net.channels_by_layer[-1] * forward.through_readout(forward.products[-1])
         kernel = up.kernel + self._linear_births("readout", net.outputs * own, features)
-        form, rest = self.step.form_of(net.role_of("readout")), np.diagonal(up.rest).mean()
+        form = self.step.form_of(net.role_of("readout"))
         along = np.linalg.lstsq(forward.outputs, up.with_z.T, rcond=None)[0].T
+        along_z = np.trace(along @ up.with_z.T)
+        rest = (along_z + (np.trace(up.rest) - along_z) * self._unseen_share()) / len(own)
         if error.values is None or error.outputs is None:
             with_outputs = error.slope * forward.outputs / scale
             energy = np.trace(kernel @ own @ kernel.T + 2 * along @ with_outputs @ kernel.T) / len(own)
@@ -380,6 +382,15 @@ class Walk:
             seen = forward.seen_by_readout(self._feature_points(net.depth))
             change = change + net.head_fan_in * sign_births(rows, seen)
         return float(rest + np.mean(change**2 + 2 * (error.outputs @ along.T) * change))
+
+    def _unseen_share(self) -> float:
+        """The share of the readout's weights that no error came down through: rows beside those that errors span."""
+        net, error = self.forward.net, self.error
+        taps = net.taps if net.readout == "convolution" else 1
+        seen = min(len(self.forward.outputs), net.outputs * taps)
+        if taps == 1 and error.values is not None:
+            seen = int(np.linalg.matrix_rank(error.values))
+        return 1.0 - seen / (net.outputs * taps)
 
 
 def _mean_share(count: int) -> float:

@@ -19,7 +19,7 @@ from meanfield.common.gaussian_averages import even_normals
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation
 from meanfield.theory.mean_field.births import Channel, SignTerms, roots, sign_births
-from meanfield.theory.mean_field.label_term import LayerAverages
+from meanfield.theory.mean_field.label_term import LayerAverages, LayerKernel
 from meanfield.theory.mean_field.output_term import DrivenChange
 
 # Points of a channel, and of a row of features.
@@ -95,9 +95,18 @@ class SampledChannels:
         own = np.mean(before**2, axis=0)[:, None]
         return DrivenChange(
             np.mean(both**2, axis=0)[:, None] - own,
-            np.mean((gate * both) ** 2, axis=0)[:, None] - self._sigma.gain * own,
+            np.mean((gate * both) ** 2, axis=0)[:, None] - np.diagonal(layer.gate)[:, None] * own,
             (gate * both).T @ self._sigma.function(z) / len(z),
         )
+
+    def quadratic_sums(self, layer: LayerKernel, errors: Array) -> tuple[Array, Array]:
+        """sum_rs K(p, r) K(p, s) C(r, s) E[s'(r) s'(s)], and with E[s'(p)^2 s'(r) s'(s)], of any activation."""
+        (averages, kernel), root = layer, roots(errors)[0]
+        gate = self._sigma.gate(self._values @ roots(averages.covariance)[0])
+        carried = (gate[:, None] * kernel) @ root
+        gated = np.mean(gate**2 * np.sum(carried**2, axis=2), axis=0)
+        fresh = np.sum(kernel * (kernel @ (errors * averages.gate)), axis=1)
+        return fresh[:, None], gated[:, None]
 
     def at(self, channel: Channel, seen: Array | None, fan_in: int) -> ChannelPoints:
         """The channel at its points, which have v of both signs, so that what is odd in it vanishes exactly.

@@ -25,7 +25,7 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.loop import Loop
 from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
 from meanfield.theory.mean_field.optimizer_terms import StepTerms
-from meanfield.theory.mean_field.sampled_units import inverse, mean_product, root, signed_features
+from meanfield.theory.mean_field.sampled_units import RANK, mean_product, root, signed_features
 
 # Units of the stream and replicates; with signs of sums over steps, which take the square of the units.
 UNITS, UNITS_UNDER_SIGNS, REPLICATES = 2**12, 2**10, 8
@@ -75,41 +75,53 @@ def loop_step_refusal(loop: Loop, step: FirstStep) -> str:
 
 
 class Queried:
-    """A Gaussian matrix by what it gave to columns over sampled units: X and R = W X, U and G = W^T U."""
+    """A Gaussian matrix by what it gave to columns over sampled units, from the right (W v) and from the left (W^T u).
 
-    def __init__(self, width: int, variance: float) -> None:
-        self._width, self._variance = width, variance
-        self.right, self.left = list[Array](), list[Array]()
-        self._raised, self._lowered = list[Array](), list[Array]()
+    Columns are kept orthonormal, in mean squares over the sample, each with its answer.
+    """
+
+    def __init__(self, width: int, variance: float, count: int, most: int) -> None:
+        self._size = sqrt(width * variance)
+        self._right, self._left = _Answered(count, most), _Answered(count, most)
 
     def raise_(self, column: Array, noise: Array) -> Array:
         """W v."""
-        answer = self._answer(column, noise, self.right, self._raised, self.left, self._lowered)
-        self.right.append(column)
-        self._raised.append(answer)
-        return answer
+        return self._answer(column, noise, self._right, self._left)
 
     def lower(self, column: Array, noise: Array) -> Array:
         """W^T u."""
-        answer = self._answer(column, noise, self.left, self._lowered, self.right, self._raised)
-        self.left.append(column)
-        self._lowered.append(answer)
-        return answer
+        return self._answer(column, noise, self._left, self._right)
 
-    def _answer(
-        self, column: Array, noise: Array, same: list[Array], given: list[Array], other: list[Array], back: list[Array]
-    ) -> Array:
-        rest, answer = column, np.zeros_like(column)
-        if same:
-            before = np.column_stack(same)
-            along = inverse(mean_product(before, before)) @ mean_product(before, column[:, None])
-            rest = column - (before @ along)[:, 0]
-            answer = answer + (np.column_stack(given) @ along)[:, 0]
-        if other:
-            beyond = np.column_stack(other)
-            with_rest = mean_product(np.column_stack(back), rest[:, None])
-            answer = answer + (beyond @ (inverse(mean_product(beyond, beyond)) @ with_rest))[:, 0]
-        return answer + sqrt(self._variance * self._width * float((rest**2).mean())) * noise
+    def _answer(self, column: Array, noise: Array, same: _Answered, other: _Answered) -> Array:
+        along = same.columns @ column / len(column)
+        rest = column - along @ same.columns
+        again = same.columns @ rest / len(column)  # what rounding has left
+        along, rest = along + again, rest - again @ same.columns
+        size = sqrt(float((rest**2).mean()))
+        of_rest = (other.answers @ rest / len(column)) @ other.columns + self._size * size * noise
+        known = along @ same.answers
+        if size**2 > RANK * float((column**2).mean()):
+            same.add(rest / size, of_rest / size)
+        return np.asarray(known + of_rest)
+
+
+class _Answered:
+    """Orthonormal columns and what a matrix gave to each, as rows."""
+
+    def __init__(self, count: int, most: int) -> None:
+        self._columns, self._answers, self._known = np.empty((most, count)), np.empty((most, count)), 0
+
+    @property
+    def columns(self) -> Array:
+        return self._columns[: self._known]
+
+    @property
+    def answers(self) -> Array:
+        return self._answers[: self._known]
+
+    def add(self, column: Array, answer: Array) -> None:
+        self._columns[self._known], self._answers[self._known] = column, answer
+        self._known += 1
 
 
 class SampledLoop:
@@ -119,7 +131,10 @@ class SampledLoop:
         self._loop, self._step = loop, step
         normals = even_normals(3 * loop.depth + 2, replicate).random(count).T
         self._labels, start, self._noise = normals[0], normals[1], normals[2:].reshape(3, loop.depth, count)
-        matrices = [Queried(loop.width, loop.element_variance) for _ in range(1 if loop.tied else loop.depth)]
+        uses = loop.depth if loop.tied else 1
+        matrices = [
+            Queried(loop.width, loop.element_variance, count, 2 * uses) for _ in range(1 if loop.tied else loop.depth)
+        ]
         self._matrices = [matrices[place % len(matrices)] for place in range(loop.depth)]
         stream = [start]
         self._features, self._gates = list[Array](), list[Array]()

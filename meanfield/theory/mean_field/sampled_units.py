@@ -92,14 +92,14 @@ def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None 
     given, take = f"this is a {type(net).__name__}", "draw it with `simulate`"
     if net.sites > 1 or net.taps > 1 or net.is_pooled:
         return (
-            f"one step of {step.name} is predicted in nets with skip connections, smooth activations or layers that "
-            f"differ for one site alone; {given} of {net.sites} sites and {net.taps} taps: {take}"
+            f"one step of {step.name} is predicted in nets with skip connections or layers that differ for one site "
+            f"alone; {given} of {net.sites} sites and {net.taps} taps: {take}"
         )
     if any(net.normalised_at(place) is not None for place in range(len(net.layers) + 1)):
         return f"one step of {step.name} is not predicted behind normalisations of layers that differ: {take}"
     if net.readout_unit.multiplier != 1:
         return f"one step of {step.name} is not predicted of readouts with a multiplier: {take}"
-    least = min(net.channels_by_layer)
+    least = min(net.channels_by_layer[inputs is not None :])
     if net.inputs > min(MOST_SAMPLES, least):
         return (
             f"one step of {step.name} joins the errors of all samples, whose averages are taken for up to "

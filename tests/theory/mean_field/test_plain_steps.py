@@ -1,5 +1,6 @@
 """One step of signs and polar factors in plain nets: closed forms, descent's own theory, and draws at three widths."""
 
+from dataclasses import replace
 from functools import cache
 from math import pi, sqrt
 
@@ -15,6 +16,7 @@ from meanfield.theory.mean_field.label_term import LayerAverages
 from meanfield.theory.mean_field.output_term import ConvolutionDrive
 from meanfield.theory.mean_field.plain_steps import plain_step_refusal, plain_step_terms
 from meanfield.theory.mean_field.sampled_channels import SampledChannels
+from meanfield.theory.mean_field.sampled_units import sampled_averages
 from meanfield.theory.two_points import EveryPair
 from tests.statistics import consistent
 
@@ -206,6 +208,40 @@ def test_grids_agree_with_draws(optimizer, readout):
     assert _agrees(net, optimizer, 150)
 
 
+@pytest.mark.parametrize("width", [64, 128])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_smooth_activations_agree_with_draws(optimizer, width):
+    assert _agrees(mf.MLP(depth=3, width=width, activation="tanh"), optimizer, DRAWS[width])
+    assert _agrees(mf.MLP(depth=3, width=width, activation="gelu", inputs=2), optimizer, DRAWS[width])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_gates_that_are_averaged_at_points_are_those_that_are_closed(optimizer, monkeypatch):
+    """ReLU without its closed averages, as any other activation."""
+    net = mf.MLP(depth=4, width=64, outputs=6)
+    closed = plain_step_terms(net, FirstStep(optimizer))
+    monkeypatch.setitem(net.__dict__, "sigma", replace(net.sigma, triple=None))
+    sampled = plain_step_terms(net, FirstStep(optimizer))
+    for name in ("label", "output", "update"):
+        np.testing.assert_allclose(
+            getattr(sampled, name), getattr(closed, name), rtol=4 * sampled.attrs["relative_error"]
+        )
+
+
+@pytest.mark.parametrize(
+    "net",
+    [mf.MLP(depth=4, width=128, outputs=40), mf.MLP(depth=3, width=128, activation="tanh", inputs=3, outputs=4)],
+    ids=["one sample", "three samples"],
+)
+def test_recursion_agrees_with_sampled_units(net):
+    """The other theory of section 24, which shares no average with this one, to 3 %: changes of the outputs as well."""
+    for optimizer in ("adamw", "muon"):
+        ours, theirs = plain_step_terms(net, FirstStep(optimizer)), sampled_averages(net, FirstStep(optimizer))
+        for row, energies in zip(theirs.energies, (ours.label, ours.output, ours.update), strict=True):
+            np.testing.assert_allclose(row[:-1], energies, rtol=0.03)
+        assert theirs.energies[-1][-1] == pytest.approx(ours.outputs, rel=0.03)
+
+
 def test_given_inputs_agree_with_draws():
     rng = np.random.default_rng(5)
     inputs = rng.normal(size=(3, 20))
@@ -265,7 +301,6 @@ def test_variables():
 
 
 REFUSED = {
-    "other activations": (mf.MLP(depth=2, width=32, activation="gelu"), "adamw", "gates are 0 or 1"),
     "curvature": (mf.MLP(depth=2, width=32), "sophia", "more than the signs or the polar factor"),
     "iterations": (mf.MLP(depth=2, width=32), Muon(), "more than the signs or the polar factor"),
     "many samples": (mf.MLP(depth=2, width=32, inputs=17), "lion", "these are 17"),

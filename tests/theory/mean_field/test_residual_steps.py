@@ -10,7 +10,7 @@ from meanfield import optimizers
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.parameterizations import hyperparameter_table
 from meanfield.theory.laws import residual_exponent
-from meanfield.theory.learning_rate import law_over_depth
+from meanfield.theory.learning_rate import law_over_depth, step_scales_at
 from meanfield.theory.mean_field import residual_steps
 from meanfield.theory.mean_field.residual_steps import residual_step_terms
 from meanfield.theory.mean_field.stream_gates import GatePaths, PairGates
@@ -102,8 +102,9 @@ def test_draws_tend_to_it_as_the_width_grows(optimizer, scaling, block_depth, bl
     for width, draws in ((64, 256), (128, 128), (256, 48)):
         net = _net(scaling, block_depth, blocks, width=width, **fields)
         measure = mf.Energies(optimizer=optimizer)
-        measured, predicted = mf.simulate(net, draws=draws, seed=1, measure=measure), _predicted(net, optimizer)
-        ratio, stderr = (measured[name] / predicted["label_term"] for name in ("label_term", "label_term_stderr"))
+        measured = mf.simulate(net, draws=draws, seed=1, measure=measure)
+        predicted = residual_step_terms(net, FirstStep(optimizer))
+        ratio, stderr = (measured[name] / predicted.label for name in ("label_term", "label_term_stderr"))
         stderr = np.hypot(stderr, predicted.attrs.get("relative_error", 0.0))
         allowance = _allowance(blocks, width)
         assert consistent(ratio - 1, stderr, draws, allowance)
@@ -194,6 +195,8 @@ def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
         ]
         for depth in (8, 16, 32, 64, 128, 256)
     ]
+    few = step_scales_at(_net(scaling, block_depth, stem=stem, outputs=1, width=4096), (8, 16), "muon")
+    np.testing.assert_allclose(few, scales[:2], rtol=0.02)
     off = np.abs(np.diff(np.log2(scales)) - law)
     assert np.all(np.diff(off) < 0)
     assert off[-1] < 0.05

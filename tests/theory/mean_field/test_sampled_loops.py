@@ -13,7 +13,7 @@ from tests.statistics import consistent
 def test_a_matrix_answers_as_one_matrix():
     """Linear, the same again, of the energy of a Gaussian matrix; adjoint but for noise."""
     rng, count = np.random.default_rng(0), 4096
-    matrix = Queried(64, 2.0 / 64)
+    matrix = Queried(64, 2.0 / 64, count, 4)
     first, second, left = rng.normal(size=(3, count))
     right = [matrix.raise_(column, rng.normal(size=count)) for column in (first, second)]
     down = matrix.lower(left + right[0], rng.normal(size=count))
@@ -92,6 +92,11 @@ def test_scales_hardly_depend_on_the_number_of_steps_of_size_one_over_it():
 def test_refusals(loop, optimizer, why):
     with pytest.raises(ValueError, match=why):
         mf.predict(loop, level="mean_field", optimizer=optimizer)
+
+
+def test_correlations_are_those_of_what_has_not_moved():
+    with pytest.raises(ValueError, match="before anything moves"):
+        mf.predict(mf.TiedLoop(depth=2, width=8), level="mean_field", optimizer="muon", correlations=True)
 
 
 def test_energies_beyond_floats_are_an_error():
