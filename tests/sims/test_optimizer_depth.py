@@ -79,7 +79,7 @@ def few(tmp_path_factory):
     folder = tmp_path_factory.mktemp("few")
     size = ["--preset", "smoke", "--draws", "4", "--width", "32", "--widths", "32", "48", "64"]
     words = {
-        PLAIN: ["--families", "plain", "--optimizers", "lion"],
+        PLAIN: ["--families", "plain", "--optimizers", "lion", "--depths", "3", "4"],
         "init": ["--families", "init", "--blocks", "2", "4"],
     }
     return {name: simulation.finished([*size, *given], folder / f"{name}.nc") for name, given in words.items()}
