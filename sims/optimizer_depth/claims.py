@@ -295,7 +295,7 @@ CLAIMS = (
         "branch weights of variance 1/K, K^(-1/2) under the multiplier K^(-1/2), K^0 under 1/K, and K^(-1/2) with two "
         "layers a branch of variance 1/K, where one step of descent has K^-1, K^0, K^+1 and K^0",
         brief="signs and polar factors: eta* ~ K^-1, K^(-1/2), K^0, and K^(-1/2) for k = 2",
-        printed="no sentence of a paper; asked is which depth law the optimizers have that train",
+        printed="no sentence of a paper: which depth law the optimizers have that train",
         hypotheses="ReLU, fully connected, one sample, first step from rest without momentum or epsilon, the labels' "
         "error; drawn slopes are judged against the mean field at the same K, which tends to the powers named; granted "
         "is 2.5 times what finite width does to linear nets under descent. Under variance 1/K descent has the same "
@@ -310,7 +310,7 @@ CLAIMS = (
         "fitted with equal weights, -1.39 under descent and polar factors, -1.37 under signs), while the power of the "
         "width does: n^(-1/2) under descent, n^-1 under signs, n^0 under Muon, with He's head",
         brief="plain nets: the optimizer changes no exponent in depth, and that in width",
-        printed="no sentence of a paper; asked is what of the law of plain nets survives another optimizer",
+        printed="no sentence of a paper: what of the law of plain nets survives another optimizer",
         hypotheses="those of O1; granted is what finite width does to the slope of descent, exactly. The rivals are "
         "half a power off: a difference of less than what is granted is not told. Chosen after a look at a smoke run: "
         "a straight line in the width with such a grant, in place of a fitted correction of 1/n, and more draws",
@@ -323,7 +323,7 @@ CLAIMS = (
         statement="under signs and polar factors the size of labels, the loss, the number of outputs and the variance "
         "of the head drop out of eta* of one sample, as they do not under descent",
         brief="signs and polar factors: labels, loss, outputs and head drop out of eta*",
-        printed="no sentence of a paper; asked is which of these a rate of AdamW or Muon has to follow",
+        printed="no sentence of a paper: which of these a rate of AdamW or Muon has to follow",
         hypotheses=f"those of O1 with the whole error, plain nets of {SHALLOW} layers, up to {MORE_OUTPUTS} outputs; "
         "granted is L M / (4 n), for the part of the error that lies along the features",
         checks=checks(NAME, judge_forgotten),
