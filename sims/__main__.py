@@ -14,6 +14,7 @@ COMMANDS = {
     "cnn_padding": "what zero padding costs convolutional nets, over grid size and depth",
     "mlp_depth": "fully-connected nets against the exact expectation at finite width",
     "residual_depth": "which depth law holds under which residual scaling",
+    "optimizer_depth": "which depth law one step of each optimizer has, net by net",
     "transformer_depth": "which depth law holds for Transformers, by where they normalise",
     "residual_overlap": "overlaps of parameter directions in residual nets, block by block",
     "overlap_recursion": "overlaps of parameter directions: what is conserved, and what grows",

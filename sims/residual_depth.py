@@ -41,6 +41,7 @@ from meanfield.verification import (
     shown_laws,
     slope_contest,
 )
+from sims.common.blocks import RELU_OVER_LINEAR
 from sims.common.command import Option, Preset, chosen_arrays, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over, seeded_run, taken
 from sims.common.report import ETA, Report, answer
@@ -185,9 +186,6 @@ def _papers_net() -> xr.Dataset:
 
 SCALED = ("init", "multiplier_sqrt", "multiplier_linear")
 IN_WORDS = {"init": "variance 1/K", "multiplier_sqrt": "multiplier K^(-1/2)", "multiplier_linear": "multiplier 1/K"}
-# Relative corrections in 1/n of ReLU nets over those of linear ones: the energy of a layer fluctuates by
-# E[s^4]/E[s^2]^2 - 1 = 5 against 2.
-RELU_OVER_LINEAR = 2.5
 # A tenth of an exponent: what mixed backbones of a hundred layers may be short of their asymptotic slopes.
 NEAR = 0.1
 

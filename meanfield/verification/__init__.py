@@ -40,6 +40,7 @@ from meanfield.verification.many_channels import (
 )
 from meanfield.verification.power import UNCONVERGED, announced, draws_to_converge, needing
 from meanfield.verification.published import (
+    ADAM_SLOPES,
     COMMON_SWEEP,
     GELU_SLOPE,
     HE_GAIN,
@@ -103,6 +104,7 @@ from meanfield.verification.verdicts import (
 )
 
 __all__ = [
+    "ADAM_SLOPES",
     "APART",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",

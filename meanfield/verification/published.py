@@ -40,6 +40,8 @@ RELU_SLOPE, GELU_SLOPE = -1.339, -1.379
 HE_GAIN = 0.912
 # Table 3, ResNet on CIFAR-10.
 RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE = -1.701, -1.568
+# Table 3, trained by Adam on CIFAR-10: a CNN, and a ResNet of branch weights times K^(-1/2).
+ADAM_SLOPES = {"CNN": -1.207, "ResNet": -1.269}
 
 COMMON_SWEEP = tuple(range(3, 31))
 
@@ -89,12 +91,12 @@ def printed_exponents(net: Any) -> dict[str, float]:
     return {PLAIN: PAPERS_EXPONENT}
 
 
-def printed_residual_exponents(scaling: str, block_depth: int) -> dict[str, float]:
-    """Exponents in the number of blocks: Zhang et al. 2026, sections 3.1, 3.4, for any branch; Zheng et al. 2026,
-    condition B.1 and table 1, for SGD."""
-    printed = {PLAIN: PAPERS_EXPONENT} if scaling in ("init", "multiplier_sqrt") else {}
+def printed_residual_exponents(scaling: str, block_depth: int, *, descent: bool = True) -> dict[str, float]:
+    """Exponents in the number of blocks: Zhang et al. 2026, sections 3.1, 3.4, for any branch, under descent; Zheng et
+    al. 2026, condition B.1 and table 5, for SGD, and tables 9, 10, 12 and 3, 4, 6, for optimizers that normalise."""
+    printed = {PLAIN: PAPERS_EXPONENT} if descent and scaling in ("init", "multiplier_sqrt") else {}
     if scaling == "multiplier_sqrt" and block_depth == 1:
-        printed[SPECTRAL] = 0.0
+        printed[SPECTRAL] = 0.0 if descent else -0.5
     if scaling == "multiplier_linear" and block_depth > 1:
-        printed[SPECTRAL] = 1.0
+        printed[SPECTRAL] = 1.0 if descent else 0.0
     return printed

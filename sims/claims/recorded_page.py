@@ -22,6 +22,7 @@ from sims.claims.seeds import undecided_by_all
 PAPERS = {
     "A": "Depth and the learning rate (Zhang et al. 2026, and Zhang et al. 2025 where it says the same)",
     "L": "Networks that apply one layer over and over (Wang et al. 2026)",
+    "O": "One step of the optimizer that trains (ours, and tables of Zheng et al. 2026)",
     "S": "Hyperparameters over width and depth (Zheng et al. 2026)",
     "T": "Training: the rates that train best (by training of our own)",
 }

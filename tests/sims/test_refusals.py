@@ -196,6 +196,18 @@ REFUSED = {
     "reported_losses": {
         "--tables 14": "--tables is 14",
     },
+    "optimizer_depth": {
+        "--optimizers sgd": "leaves nothing to compare it with",
+        "--optimizers sophia": "--optimizers is 'sophia'; choose one of 'sgd', 'adamw'",
+        "--families cnn": "--families is 'cnn'; choose one of 'plain', 'init'",
+        "--depths 8": "a slope needs two or more",
+        "--blocks 0 8": "--blocks is 0",
+        "--blocks 2 100000000": "--blocks is 100000000",
+        "--width 4": "--width is 4; it must be at least 8",
+        "--widths 32 64": "needs three or more",
+        "--outputs 0": "outputs is 0",
+        "--draws 1": "one draw",
+    },
     "residual_depth": {
         "--blocks 2 100000000": "--blocks is 100000000",
         "--far 100000000": "--far is 100000000",

@@ -41,6 +41,7 @@ WORDS = {
     "cross_entropy": ("|p - y|^2", "Cross-entropy over squared loss", "Law"),
     "looped_energy": ("Looped: one matrix", "Deep: a matrix", "far up", "Correlation of increments"),
     "looped_update": ("isotropic", "aligned", "Slopes of", "By width"),
+    "optimizer_depth": ("tuned (Adam)", "polar factors", "cross-entropy", "whole update"),
     "residual_depth": ("relu k=2 init", "falls as 2^-K", "m = 50, K = 50", "The ResNet of Zhang et al. 2026"),
     "spectral_condition-block-depth-3-optimizers-adamw-lion-sophia-muon-muon_kimi-shampoo-soap-sso": (
         "a_l |W^(3)| |W^(2)| |W^(1)|",
@@ -102,6 +103,7 @@ UNCUT = (
     "learning_rate_search",
     "learning_rate_transfer",
     "mlp_depth",
+    "optimizer_depth",
     "overlap_recursion",
     "reported_losses",
     "residual_depth",

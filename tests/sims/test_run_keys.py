@@ -73,6 +73,7 @@ OWN_WORDS = {
     ("looped_rates", "heads"): ["4"],
     ("looped_rates", "optimizer"): ["lion"],
     ("looped_rates", "width"): ["16"],
+    ("optimizer_depth", "families"): ["plain"],
     ("overlap_recursion", "fixed"): ["3"],
     ("reported_losses", "tables"): ["15"],
     ("spectral_condition", "activation"): ["relu"],

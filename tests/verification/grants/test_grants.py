@@ -8,9 +8,9 @@ run itself holds what is granted, it is given a number here, from which the judg
 import pytest
 
 from meanfield.verification.verdicts import Verdict
-from tests.verification.grants import batches, blocks, loops, plain_nets
+from tests.verification.grants import batches, blocks, loops, optimizers, plain_nets
 
-DRAWN = loops.DRAWN | plain_nets.DRAWN | batches.DRAWN | blocks.DRAWN
+DRAWN = loops.DRAWN | plain_nets.DRAWN | batches.DRAWN | blocks.DRAWN | optimizers.DRAWN
 COMPUTED = loops.COMPUTED | plain_nets.COMPUTED | batches.COMPUTED | blocks.COMPUTED
 
 
