@@ -148,7 +148,8 @@ def predict(
             what averages of its smooth activation are computed for.
         OverflowError: a mean field that leaves the range of floats by more than powers of the weights' variance.
         ArithmeticError: an accuracy of softmaxes that two million points do not reach.
-        MemoryError: more pairs of sites, or of steps, than the machine can hold, saying how much they need.
+        MemoryError: more pairs of sites or of steps, or more layers under another optimizer, than the machine can hold,
+            saying how much they need.
 
     Examples:
         >>> import meanfield as mf

@@ -51,19 +51,23 @@ import numpy as np
 from scipy.special import gammaln
 
 from meanfield.common.gaussian_averages import points_within
-from meanfield.common.machine import seconds_refusal
+from meanfield.common.machine import on_one_thread, progress, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
 from meanfield.theory.mean_field.optimizer_terms import StepTerms
-from meanfield.theory.mean_field.stream_gates import GatePaths, PairGates, StreamGates
+from meanfield.theory.mean_field.stream_gates import GatePaths, GateWalk, PairGates, StreamGates
 
 # E |g| of a Gaussian over its standard deviation.
 SIZE = sqrt(2 / pi)
 # Walks of gates in one scrambling, by walks times pairs of blocks, and scramblings.
 FEWEST_PATHS, MOST_PATHS, PATH_PAIRS, SCRAMBLINGS = 256, 2**13, 5e6, 4
-# Of a processor, for a walk at a pair of blocks.
-PAIR_SECONDS = 2e-8
+# Of a processor, for a walk at a pair of blocks; and for the axes of all walks, times blocks^3.
+PAIR_SECONDS, AXES_SECONDS = 7e-9, 8e-10
+# Overlaps of signs that are held at once: what the nearest memory of a processor holds.
+OVERLAPS_AT_ONCE = 2**15
+# Below all variances of errors.
+TINY = 1e-300
 
 
 @takes(Sequential)
@@ -79,14 +83,17 @@ def residual_step_terms(net: Sequential, step: FirstStep, inputs: Array | None =
     gated = net.sigma_at(0).name != "linear"
     averaged = SIGN in forms and gated and net.has_skips
     own = _features(net, inputs)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # seen where energies are taken up
+    streams = [(values, GateWalk(np.array(own.variances)[values], gated=gated)) for values in _streams(net)]
+    replicates = range(SCRAMBLINGS if averaged else 1)
+    # what leaves the range of floats is seen where energies are taken up
+    with on_one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         of_outputs = net.head_variance * net.head_fan_in * net.sigma_at(0).gain * own.variances[-1]
         errors = {"label": 1.0, "output": of_outputs, "update": 1.0 + of_outputs}
         scales = errors if GRADIENT in forms else {"label": 1.0}  # the other forms do not know the size of the error
         runs = np.array(
             [
-                [_Walk(net, step, own, SIGN in forms, run).energies(error) for error in scales.values()]
-                for run in range(SCRAMBLINGS if averaged else 1)
+                [_Walk(net, step, own, streams, SIGN in forms, run).energies(error) for error in scales.values()]
+                for run in progress(replicates, len(replicates), "scrambling")
             ]
         )
     energies = dict(zip(scales, runs.mean(axis=0), strict=True))
@@ -129,7 +136,8 @@ def residual_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None
         return "a stream that starts from given values is not Gaussian; put a layer before it: stem=1"
     if SIGN in forms and net.sigma_at(0).name != "linear":
         blocks = sum(layer.skip is not None for layer in net.layers)
-        needed = PAIR_SECONDS * SCRAMBLINGS * 2 * FEWEST_PATHS * blocks**2 / 2
+        pairs = SCRAMBLINGS * 2 * FEWEST_PATHS * blocks**2 / 2
+        needed = PAIR_SECONDS * pairs + AXES_SECONDS * blocks**3
         remedy = "lower the depth, or take linear units or an optimizer of polar factors"
         return seconds_refusal(needed, f"averages over walks of {blocks:,} gates", remedy)
     return ""
@@ -138,7 +146,7 @@ def residual_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None
 def paths_for(net: Sequential) -> int:
     """Walks, without their mirror images, that one scrambling takes."""
     blocks = sum(layer.skip is not None for layer in net.layers)
-    return points_within(PATH_PAIRS / blocks**2, FEWEST_PATHS, MOST_PATHS)
+    return points_within(PATH_PAIRS / max(blocks, 1) ** 2, FEWEST_PATHS, MOST_PATHS)
 
 
 class Features(NamedTuple):
@@ -183,7 +191,7 @@ class Stream:
     def __init__(self, gates: StreamGates, levels: int, *, signs: bool) -> None:
         self._gates, self._signs = gates, signs
         self._sent_back = np.zeros(levels)  # delta_l
-        self._errors = [gates.constant(0.0)] * levels  # V_l
+        self._errors = np.tile(gates.constant(0.0), (levels, 1))  # V_l
         self._energy = gates.constant(0.0)  # M_l
         self._linear, self._signed = np.zeros(levels), np.zeros(levels)  # B_m, A_m
         self._steepness = gates.constant(0.0)  # sum_m A_m (2 / (pi V_m))^(1/2)
@@ -213,10 +221,11 @@ class Stream:
         sizes = np.sqrt(errors)
         inverse = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         overlaps = signed / 2 * (errors > 0)
-        for earlier, share in zip(self._errors[:level], self._signed[:level], strict=True):
-            if share:
-                ratio = np.divide(errors, earlier, out=np.zeros_like(errors), where=earlier > 0)
-                overlaps += share * (2 / pi) * np.arcsin(np.sqrt(ratio))
+        rows = max(1, OVERLAPS_AT_ONCE // len(errors))
+        for start in range(0, level, rows):
+            earlier = slice(start, min(start + rows, level))
+            ratio = errors / np.maximum(self._errors[earlier], TINY)  # 0 / 0 is 0: with V_m, V_l is 0
+            overlaps += self._signed[earlier] @ np.arcsin(np.sqrt(ratio, out=ratio), out=ratio) * (2 / pi)
         self._energy = self._energy + 2 * linear * self._steepness * errors
         self._energy = self._energy + 2 * signed * (along * SIZE * sizes + overlaps)
         self._steepness = self._steepness + signed * SIZE * inverse
@@ -240,15 +249,20 @@ class Place:
 class _Walk:
     """All values of a net as places on streams, and its matrices down and up between them."""
 
-    def __init__(self, net: Sequential, step: FirstStep, features: Features, signs: bool, replicate: int) -> None:
+    def __init__(
+        self,
+        net: Sequential,
+        step: FirstStep,
+        features: Features,
+        streams: list[tuple[list[int], GateWalk]],
+        signs: bool,
+        replicate: int,
+    ) -> None:
         self._net, self._step, self._features = net, step, features
         self._names, self._gain = list(net.weights), net.sigma_at(0).gain
         self._places: dict[int, Place] = {}
-        for values in _streams(net):
-            variances, gated = np.array(features.variances)[values], net.sigma_at(0).name != "linear"
-            gates: StreamGates = PairGates(variances, gated=gated)
-            if signs:
-                gates = GatePaths(variances, paths_for(net) if len(values) > 1 else 1, replicate, gated=gated)
+        for values, walk in streams:
+            gates: StreamGates = GatePaths(walk, paths_for(net), replicate) if signs else PairGates(walk)
             stream = Stream(gates, len(values), signs=signs)
             self._places |= {value: Place(stream, level) for level, value in enumerate(values)}
 

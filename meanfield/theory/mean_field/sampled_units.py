@@ -34,7 +34,7 @@ import numpy as np
 from scipy.special import softmax
 
 from meanfield.common.gaussian_averages import even_normals
-from meanfield.common.machine import on_one_thread, progress
+from meanfield.common.machine import NUMBER_BYTES, on_one_thread, progress, require_bytes
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
@@ -46,6 +46,8 @@ ONE_SAMPLE, SEVERAL, SIGNS_OF_SEVERAL = (2**12, 4), (2**10, 32), (2**9, 32)
 MOST_SAMPLES = 16
 # Normals of a unit that can be spread evenly.
 MOST_NORMALS = 21_201
+# Numbers that a unit has at a layer and a sample, of two replicates at once, as measured.
+HELD = 32
 # Singular values of Gram matrices below this share of the largest are rounding.
 RANK = 1e-10
 # Products of a unit above and one below that are held at once.
@@ -68,12 +70,15 @@ def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = No
 
     Raises:
         ValueError: a net, an input or an optimizer that is not served, saying why.
+        MemoryError: more layers than the machine can hold the units of.
     """
     if why := sampled_step_refusal(net, step, inputs):
         raise ValueError(why)
     given = None if inputs is None else require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
     signs = SIGN in {step.form_of(net.role_of(name)) for name in net.weights}
     count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
+    held = NUMBER_BYTES * HELD * count * len(net.layers) * net.inputs
+    require_bytes(held, f"following {count:,} units through {len(net.layers):,} layers", "depth or samples")
     runs, values = [], []
     with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
         for replicate in progress(range(replicates), replicates, "replicate"):

@@ -9,6 +9,7 @@ them share one interface, in which a variable is an array that may be added to a
     `GatePaths`   any functions of all gates, as their values on evenly spread walks, each with its mirror image
 """
 
+from functools import cached_property
 from math import pi
 from typing import Protocol
 
@@ -16,6 +17,19 @@ import numpy as np
 
 from meanfield.common.gaussian_averages import even_normals
 from meanfield.common.validation import Array
+
+
+class GateWalk:
+    """The walk z_0 .. z_K of one unit over the values of a stream, of these variances, and whether it meets gates."""
+
+    def __init__(self, variances: Array, *, gated: bool) -> None:
+        self.variances, self.gated = variances, gated
+
+    @cached_property
+    def axes(self) -> Array:
+        """A root of the covariance, (values, axes), the widest axis first; it takes K^3 and serves all scramblings."""
+        strengths, directions = np.linalg.eigh(np.minimum.outer(self.variances, self.variances))
+        return np.asarray(directions[:, ::-1] * np.sqrt(np.maximum(strengths[::-1], 0.0)))
 
 
 class StreamGates(Protocol):
@@ -37,9 +51,10 @@ class StreamGates(Protocol):
 class PairGates:
     """Variables that are linear in gates; averages are exact."""
 
-    def __init__(self, variances: Array, *, gated: bool) -> None:
+    def __init__(self, walk: GateWalk) -> None:
+        variances = walk.variances
         both = np.ones((len(variances),) * 2)
-        if gated:
+        if walk.gated:
             ratio = np.minimum.outer(variances, variances) / np.maximum.outer(variances, variances)
             both = 1 / 4 + np.arcsin(np.sqrt(ratio)) / (2 * pi)
         open_ = np.diag(both)
@@ -67,13 +82,13 @@ class PairGates:
 class GatePaths:
     """Variables on so many pairs of walks; two walks hold all that one gate can do, and one all that none can."""
 
-    def __init__(self, variances: Array, paths: int, replicate: int, *, gated: bool) -> None:
-        if not gated or len(variances) == 1:
-            self._gates = np.array([[1.0, 0.0]] if gated else [[1.0]]).repeat(len(variances), axis=0)
+    def __init__(self, walk: GateWalk, paths: int, replicate: int) -> None:
+        places = len(walk.variances)
+        if not walk.gated or places == 1:
+            self._gates = np.array([[1.0, 0.0]] if walk.gated else [[1.0]]).repeat(places, axis=0)
             return
-        strengths, directions = np.linalg.eigh(np.minimum.outer(variances, variances))
-        root = directions[:, ::-1] * np.sqrt(np.maximum(strengths[::-1], 0.0))  # the first points are the most even
-        is_open = root @ even_normals(len(variances), replicate).random(paths).T > 0
+        normals = even_normals(places, replicate).random(paths)  # the first coordinates are the most even
+        is_open = walk.axes @ normals.T > 0
         self._gates = np.concatenate([is_open, ~is_open], axis=1).astype(np.float64)
 
     def constant(self, value: float) -> Array:

@@ -13,7 +13,7 @@ from meanfield.theory.laws import residual_exponent
 from meanfield.theory.learning_rate import law_over_depth, step_scales_at
 from meanfield.theory.mean_field import residual_steps
 from meanfield.theory.mean_field.residual_steps import residual_step_terms
-from meanfield.theory.mean_field.stream_gates import GatePaths, PairGates
+from meanfield.theory.mean_field.stream_gates import GatePaths, GateWalk, PairGates
 from tests.statistics import consistent
 
 BOTH = ("adamw", "muon")
@@ -60,7 +60,8 @@ def test_one_block_of_one_layer_is_known():
 
 def test_averages_of_pairs_are_those_over_walks():
     variances = np.array([1.0, 1.3, 2.0, 2.1])
-    exact, walks = PairGates(variances, gated=True), GatePaths(variances, 2**14, 0, gated=True)
+    walk = GateWalk(variances, gated=True)
+    exact, walks = PairGates(walk), GatePaths(walk, 2**14, 0)
     for first in range(4):
         assert walks.mean(walks.gate(first)) == exact.mean(exact.gate(first)) == 0.5
         for second in range(4):
@@ -229,3 +230,10 @@ def test_lists_of_units_and_deep_nets_are_served():
     np.testing.assert_allclose(_predicted(chain, "muon")["update_energy"], _predicted(net, "muon")["update_energy"])
     with pytest.raises(OverflowError, match="range of floats"):
         _predicted(_net("none", blocks=2000), "muon")
+
+
+def test_signs_of_all_blocks_are_summed_whatever_is_held_at_once(monkeypatch):
+    net, step = _net("multiplier_sqrt", blocks=24), FirstStep("adamw")
+    expected = residual_step_terms(net, step).update
+    monkeypatch.setattr(residual_steps, "OVERLAPS_AT_ONCE", 1)
+    np.testing.assert_allclose(residual_step_terms(net, step).update, expected, rtol=1e-12)

@@ -142,3 +142,9 @@ def test_it_is_always_the_same_and_says_how_it_was_taken():
 def test_energies_beyond_floats_are_an_error():
     with pytest.raises(OverflowError, match="range of floats"):
         mf.predict(mf.ResidualMLP(depth=2000, width=8, scaling="none"), level="mean_field", optimizer="muon")
+
+
+def test_more_layers_than_memory_holds_are_refused_beforehand(monkeypatch):
+    monkeypatch.setattr(sampled_units, "HELD", 1e12)
+    with pytest.raises(MemoryError, match="following 4,096 units through 3 layers needs"):
+        sampled_averages(mf.ResidualMLP(depth=3, width=32), FirstStep("adamw"))
