@@ -59,7 +59,7 @@ one_step: output_error=None; targets=None; loss='squared'; optimizer='sgd'; epsi
 patch_tokens: seed=0
 pre_activations: backend='numpy'; precision='float64'
 predict: inputs=None; batch=None; loss='squared'; pairs=None; spread=False; correlations=False; by_site=False;
-    accuracy=None; optimizer='sgd'
+    accuracy=None; optimizer='sgd'; scales=False
 simulate: measure=None; workers=1; resume_in=None
 simulate_all: workers=1; store=None
 starting_rate: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0; workers=1;

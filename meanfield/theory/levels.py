@@ -90,6 +90,7 @@ class Options:
     spread: bool = False
     correlations: bool = False
     by_site: bool = False
+    scales: bool = False
     accuracy: float | None = None
     step: FirstStep = field(default_factory=FirstStep)
 
@@ -97,9 +98,14 @@ class Options:
     def asked(self) -> set[str]:
         """Names of the options that differ from their defaults."""
         given = {name for name in ("inputs", "batch", "pairs", "accuracy") if getattr(self, name) is not None}
-        flags = {name for name in ("spread", "correlations", "by_site") if getattr(self, name)}
+        flags = {name for name in ("spread", "correlations", "by_site", "scales") if getattr(self, name)}
         differs = {"loss": self.loss != "squared", "optimizer": not self.step.is_descent}
         return given | flags | {name for name, asked in differs.items() if asked}
+
+    @property
+    def of_one_step(self) -> bool:
+        """Whether what the step changes is asked relative to layers, and of outputs, as always of other optimizers."""
+        return self.scales or not self.step.is_descent
 
 
 class Level(ABC):
@@ -161,6 +167,10 @@ OPTIMIZER = (
     "the step of another optimizer than descent is predicted at level 'mean_field' of nets of layers and of loops; "
     "this is level {level!r} of {kind}: leave optimizer out, or draw it with `simulate`"
 )
+SCALES = (
+    "scales of layers relative to themselves and of the outputs are predicted at level 'mean_field' of nets of layers; "
+    "this is level {level!r} of {kind}: leave scales out, or draw them by `simulate` with `Energies(scales=True)`"
+)
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
     "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
@@ -176,12 +186,14 @@ class NetLevel(Level):
         "correlations": "correlations are those of the steps of a TiedLoop; nets have none: leave the option out",
         "pairs": OVERLAPS,
         "spread": OVERLAPS,
-        "by_site": "by_site is the label term's at level 'mean_field', for plain labels and squared loss, where it is "
-        "predicted; level is {level!r}, readout {readout!r}: leave the option out",
+        "by_site": "by_site gives the label term at every site, at level 'mean_field' under descent without scales, "
+        "for plain labels and squared loss, where it is predicted; level is {level!r}, readout {readout!r}: leave the "
+        "option out",
         "batch": BATCHES,
         "loss": BATCHES,
         "accuracy": ACCURACY,
         "optimizer": OPTIMIZER,
+        "scales": SCALES,
     }
 
 
@@ -293,8 +305,8 @@ def anchor_layer(net: Sequential) -> int:
 
 
 BATCH_OF_DESCENT = (
-    "a batch with a law of its own is predicted under descent; under other optimizers samples and labels are "
-    "independent, or inputs given: leave batch or optimizer out"
+    "a batch with a law of its own is predicted under descent, without scales; under other optimizers, and for scales, "
+    "samples and labels are independent, or inputs given: leave batch out, or optimizer and scales"
 )
 
 
@@ -305,7 +317,7 @@ class MeanFieldLevel(NetLevel):
     whose = "all nets"
 
     def serves(self, net: Sequential, options: Options) -> str | None:
-        if "optimizer" in options.asked:
+        if options.of_one_step:
             if options.batch is not None:
                 return BATCH_OF_DESCENT
             if why := first_step_refusal(net, options.step, options.inputs):
@@ -313,15 +325,15 @@ class MeanFieldLevel(NetLevel):
         return super().serves(net, options)
 
     def takes(self, net: Sequential, options: Options) -> set[str]:
-        if "optimizer" in options.asked:
-            return {"inputs", "optimizer", "loss"}
+        if options.of_one_step:
+            return {"inputs", "optimizer", "loss", "scales"}
         if net.is_pooled and label_term_refusal(net, options.inputs):
             return {"inputs"}
         batches = {"batch", "loss"} if net.follows_one_rule and not net.has_skips else set()
         return {"inputs", *batches} | (set() if options.asked & {"batch", "loss"} else {"by_site"})
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
-        if "optimizer" in options.asked:
+        if options.of_one_step:
             terms = first_step_terms(net, options.step, options.inputs, options.loss)
             thin = thin_input_warning(net) if options.inputs is None else ""
             _warn(thin, "" if net.has_skips else few_channels_warning(net))
@@ -406,6 +418,7 @@ class StagedMeanFieldLevel(Level):
         "correlations": NetLevel.refusals["correlations"],
         "accuracy": ACCURACY,
         "optimizer": OPTIMIZER,
+        "scales": SCALES,
     }
 
     def serves(self, net: Staged, options: Options) -> str | None:
@@ -493,6 +506,7 @@ class ConcatenatingMeanFieldLevel(Level):
         "correlations": NetLevel.refusals["correlations"],
         "by_site": NetLevel.refusals["by_site"],
         "optimizer": OPTIMIZER,
+        "scales": SCALES,
     }
 
     def takes(self, net: DenseNet, options: Options) -> set[str]:
@@ -537,6 +551,7 @@ class LoopLevel(Level):
         "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
         "accuracy": ACCURACY,
         "optimizer": OPTIMIZER,
+        "scales": SCALES,
     }
 
     def predict(self, net: Loop, options: Options) -> xr.Dataset:
@@ -581,7 +596,7 @@ class LoopMeanFieldLevel(LoopLevel):
         return super().serves(net, options)
 
     def takes(self, net: Loop, options: Options) -> set[str]:
-        return {"optimizer"} if "optimizer" in options.asked else {"correlations"}
+        return {"optimizer", "scales"} if "optimizer" in options.asked else {"correlations"}
 
     def predict(self, net: Loop, options: Options) -> xr.Dataset:
         if "optimizer" not in options.asked:
@@ -642,7 +657,7 @@ class TokenStreamMeanFieldLevel(Level):
     whose = "all Transformers"
     refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
-    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED, "optimizer": OPTIMIZER}
+    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED, "optimizer": OPTIMIZER, "scales": SCALES}
 
     def takes(self, net: TokenStream, options: Options) -> set[str]:
         if net.is_tied:

@@ -62,6 +62,7 @@ def predict(
     by_site: bool = False,
     accuracy: float | None = None,
     optimizer: str | Optimizer | Hybrid = "sgd",
+    scales: bool = False,
 ) -> xr.Dataset:
     """Expected update energy and its parts at every layer, or residual energy at every step, without drawing anything.
 
@@ -95,6 +96,7 @@ def predict(
         optimizer: whose first step from rest moves the weights, by name or one of `meanfield.optimizers`; another than
             descent at level "mean_field" of plain nets with up to 16 samples times sites, of other nets of layers with
             one site and up to 16 samples, and of loops of up to 64 steps.
+        scales: whether to answer under descent, too, what there is under other optimizers, for the same nets of layers.
 
     Returns:
         Dataset over ``layer``, for labels of variance 1 at learning rate 1. All levels: ``overlap_energy``,
@@ -116,12 +118,12 @@ def predict(
         ``layer``, ``overlap`` (mean), ``squared_overlap`` and ``overlap_variance`` (of T_l given the layers below), the
         last two with theirs.
 
-        Under another ``optimizer`` than descent (docs/theory.md section 24), at its learning rate 1: ``update_energy``
-        under the whole error, ``label_term`` and ``output_term`` under the labels' and the outputs' alone, which do
-        not add up to it, ``relative_update_energy`` S_l / c_l, ``output_update_energy``, ``mean_update_energy`` and
-        the scales ``learning_rate_scale``, ``relative_``, ``last_``, ``output_`` and ``label_learning_rate_scale``,
-        with logarithms. Of several samples or sites errors at the outputs are drawn, always the same: the attribute
-        ``relative_error`` says how much that leaves open.
+        Under another ``optimizer`` than descent, or with ``scales`` (docs/theory.md section 24), at its learning rate
+        1: ``update_energy`` under the whole error, ``label_term`` and ``output_term`` under the labels' and the
+        outputs' alone, which add up to it under descent only, ``relative_update_energy`` S_l / c_l,
+        ``output_update_energy``, ``mean_update_energy`` and the scales ``learning_rate_scale``, ``relative_``,
+        ``last_``, ``output_`` and ``label_learning_rate_scale``, with logarithms. Of several samples or sites errors at
+        the outputs are drawn, always the same: the attribute ``relative_error`` says how much that leaves open.
 
         `DenseNet` has the same as plain nets for plain labels and squared loss, and with smooth activations no output
         term; label terms under a pooled readout where those of plain nets are. ``left_out`` says why there is no more.
@@ -166,7 +168,7 @@ def predict(
         '8.0e-04'
     """
     net = _predictable(net, level)
-    for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site}.items():
+    for name, value in {"spread": spread, "correlations": correlations, "by_site": by_site, "scales": scales}.items():
         require_flag(name, value)
     require_choice("loss", loss, LOSS_NAMES)
     step = FirstStep(optimizer)
@@ -182,6 +184,7 @@ def predict(
         spread=spread,
         correlations=correlations,
         by_site=by_site,
+        scales=scales,
         step=step,
         accuracy=None if accuracy is None else require_positive("accuracy", accuracy, why="it is a standard error"),
     )

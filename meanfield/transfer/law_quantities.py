@@ -178,7 +178,8 @@ class EnergyScale(LawQuantity):
             warnings.simplefilter("always", PremiseWarning)
             for level in LEVELS:
                 try:
-                    predicted = predict(net, level=level, **asked)  # type: ignore[arg-type]
+                    scales = self.of_whole_net and level == MEAN_FIELD
+                    predicted = predict(net, level=level, scales=scales, **asked)  # type: ignore[arg-type]
                 except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
                     refusals |= dict.fromkeys(names, str(error))
                     continue

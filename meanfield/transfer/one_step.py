@@ -68,7 +68,11 @@ class OneStep(Rule):
         if unknown := [name for name in self.drawn if name not in OF_DRAWS]:
             raise TypeError(f"{unknown[0]!r} is no option here; those of draws on data are {', '.join(OF_DRAWS)}")
         if self.drawn and self.data is None:
-            raise ValueError(f"{', '.join(self.drawn)} is of draws on data, and none are given; give data, or leave it")
+            names, is_are = ", ".join(self.drawn), "is" if len(self.drawn) == 1 else "are"
+            raise ValueError(
+                f"{names} {is_are} for draws on data, and no data are given: give data=(inputs, targets), or leave "
+                f"{names} out"
+            )
 
     @property
     def is_default(self) -> bool:
@@ -144,7 +148,7 @@ class OneStep(Rule):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", PremiseWarning)
             try:
-                predicted: Any = predict(net, level="mean_field", optimizer=self.optimizer)
+                predicted: Any = predict(net, level="mean_field", optimizer=self.optimizer, scales=True)
             except (TypeError, ValueError) as why:
                 raise ValueError(f"no theory has this step of {self.step.name}: {why}; {served}") from why
         if (wanted := f"log_{SCALES[self.of]}") not in predicted:

@@ -137,8 +137,9 @@ def _calibrated(optimizer: str | Optimizer) -> str:
     name = trial_name(optimizer)
     if name not in CALIBRATIONS:
         raise ValueError(
-            f"no trial has a constant for {FirstStep(optimizer).name}: starting rates are those of "
-            f"{', '.join(map(repr, CALIBRATIONS))}, of descent without momentum; take `meanfield.tuned_rate`"
+            f"no trial has a constant for {FirstStep(optimizer).name}: there are starting rates for "
+            f"{', '.join(map(repr, CALIBRATIONS))}, for 'sgd' without momentum alone; take one of these, or "
+            "`meanfield.tuned_rate`"
         )
     return name
 

@@ -297,7 +297,7 @@ def test_transfer_to_depths_of_the_order_of_the_width(capsys):
         ([*CARRIED, "--data", "nowhere.npz"], "nor a file that exists"),
         ([*CARRIED, "--optimizer", "adam"], "optimizer is 'adam'; choose one of 'sgd'"),
         ([*CARRIED, "--of", "all"], "of is 'all'; choose one of 'absolute'"),
-        ([*CARRIED, "--of", "last"], "no theory has the scale of 'last' for this MLP"),
+        ([*CARRIED, "--of", "last", "--family", "cnn"], "no theory has this step of sgd"),
         ([*CARRIED, "--optimizer", "adamw", "--rule", "exact"], "rule 'exact' is given beside optimizer"),
         (["--stem", "3"], "--stem is 3, but there is no rate to carry"),
         (["--transfer", "0.1", "--from", "1", "--to", "2", "--stem", "3"], "--stem 3 is for residual nets"),

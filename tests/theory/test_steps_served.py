@@ -4,6 +4,7 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import meanfield as mf
@@ -83,12 +84,12 @@ def _rows():
     return {net: dict(zip((SIGNS, POLAR, OTHERS), served, strict=True)) for net, *served in cells}
 
 
-def _served(net, optimizer):
+def _served(net, optimizer, **options):
     """How, in the words of the table; by the attributes of the prediction."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PremiseWarning)
-            predicted = mf.predict(net, level="mean_field", optimizer=optimizer)
+            predicted = mf.predict(net, level="mean_field", optimizer=optimizer, **options)
     except ValueError as refusal:
         return "draws" if "simulate" in str(refusal) else str(refusal)
     assert predicted.attrs["optimizer"] == (optimizer if isinstance(optimizer, str) else repr(optimizer))
@@ -113,6 +114,20 @@ def test_every_cell(row):
                 assert _served(net, optimizer) == cell, (net, optimizer)
 
 
+@pytest.mark.parametrize("row", NETS)
+def test_scales_of_descent_are_served_where_polar_factors_are(row):
+    """Loops excepted, and nothing that is predicted without scales changes by more than averages err."""
+    for net in NETS[row]:
+        cell = _rows()[row][POLAR]
+        assert _served(net, "sgd", scales=True) == ("draws" if isinstance(net, mf.TiedLoop) else cell)
+        if cell == "draws" or row.startswith("`Tied") or getattr(net, "activation", "") not in ("relu", "linear"):
+            continue
+        plain, scales = (mf.predict(net, level="mean_field", scales=asked) for asked in (False, True))
+        error = 3 * scales.attrs["relative_error"] if net.is_pooled or (net.has_skips and net.inputs > 1) else 1e-12
+        for name in {"label_term", "output_term", "update_energy", "learning_rate_scale"} & set(plain):
+            np.testing.assert_allclose(scales[name], plain[name], rtol=error)
+
+
 @pytest.mark.parametrize("net", [nets[0] for nets in NETS.values()], ids=[str(place) for place in range(len(NETS))])
 def test_no_other_level_has_another_step(net):
     for level in ("exact", "law", "finite_channels"):
@@ -123,3 +138,15 @@ def test_no_other_level_has_another_step(net):
 def test_hybrids_are_served_where_both_are():
     assert _served(NETS["`MLP`, up to 16 samples"][0], "muon-adamw") == "recursion"
     assert _served(mf.ResidualMLP(depth=2, width=32), "shampoo-adamw") == "recursion, sampled units"
+
+
+def test_scales_under_a_pooled_readout_are_those_of_its_own_recursion(monkeypatch):
+    """What outputs drive at a gate of one site depends on all sites; four layers carry that up."""
+    monkeypatch.setattr(plain_steps, "DRAWS", 64)
+    net = mf.ConvNet(depth=4, channels=64, grid=(4,), kernel=(3,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PremiseWarning)
+        plain, scales = (mf.predict(net, level="mean_field", scales=asked) for asked in (False, True))
+    assert scales.attrs["relative_error"] < 0.15
+    for name in ("label_term", "output_term", "update_energy"):
+        np.testing.assert_allclose(scales[name], plain[name], rtol=3 * scales.attrs["relative_error"])

@@ -94,6 +94,19 @@ def test_draws_are_those_of_step_scales():
     assert carried.error == pytest.approx(math.hypot(*errors))
 
 
+@pytest.mark.parametrize("of", ["relative", "last", "outputs"])
+@pytest.mark.parametrize("nets", [BLOCKS, [mf.MLP(depth=depth, width=512, outputs=4) for depth in (2, 4)]])
+def test_descent_moves_layers_relative_to_themselves_by_theory(nets, of):
+    """As drawn networks do, whose draws have labels of the same law."""
+    name = f"{of.removesuffix('s')}_learning_rate_scale"
+    carried = explained(*nets, of=of).rate
+    start, end = (mf.predict(net, level="mean_field", scales=True)[name] for net in nets)
+    assert carried == pytest.approx(float(end / start))
+    drawn = [mf.simulate(net, draws=48, seed=0, measure=mf.Energies(scales=True)) for net in nets]
+    error = math.hypot(*(float(data[f"{name}_stderr"] / data[name]) for data in drawn))
+    assert abs(math.log(carried * float(drawn[0][name] / drawn[1][name]))) < 3 * error + 0.02
+
+
 def test_premises_name_optimizer_and_scale():
     carried = explained(*BLOCKS, optimizer="shampoo", of="outputs", **ON_CLASSES)
     assert "tuned rates of shampoo keep their ratio to the rate at which its first step moves the outputs by 1" in (
@@ -136,9 +149,10 @@ def test_a_rise_without_a_stem_is_warned_of():
         (BLOCKS, {"optimizer": "adam"}, "optimizer is 'adam'; choose one of 'sgd'"),
         (BLOCKS, {"optimizer": None}, "optimizer is None; give a name"),
         (BLOCKS, {"of": "all"}, "of is 'all'; choose one of 'absolute', 'relative', 'last', 'outputs'"),
-        (BLOCKS, {"draws": 8}, "draws is of draws on data, and none are given"),
+        (BLOCKS, {"draws": 8}, "draws is for draws on data, and no data are given: give data="),
+        (BLOCKS, {"draws": 8, "seed": 1}, "draws, seed are for draws on data"),
         (BLOCKS, {"darws": 8}, "'darws' is no option here; those of draws on data are loss"),
-        (BLOCKS, {"of": "relative"}, "no theory has the scale of 'relative' for this ResidualMLP.*give data="),
+        (TOKENS, {"of": "relative"}, "no theory has this step of sgd.*nets of layers.*give data="),
         (BLOCKS, {"optimizer": "sophia"}, "no theory has this step of sophia.*give data="),
         (TOKENS, {"optimizer": "adamw"}, "no theory has this step of adamw.*give data="),
         (BLOCKS, {"optimizer": "adamw", "rule": "finite_depth"}, "rule 'finite_depth' is given beside optimizer"),

@@ -99,7 +99,7 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"optimizer": "shampoo"}, "no trial has a constant for shampoo: starting rates are those of 'sgd'"),
+        ({"optimizer": "shampoo"}, "no trial has a constant for shampoo: there are starting rates for 'sgd'"),
         ({"optimizer": "muon-adamw"}, "no trial has a constant for muon-adamw"),
         ({"optimizer": SGD(0.9)}, r"no trial has a constant for SGD\(momentum=0.9\)"),
         ({"optimizer": "adam"}, "optimizer is 'adam'; choose one of"),

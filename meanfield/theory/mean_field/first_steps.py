@@ -39,7 +39,8 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     error = float((sampled.errors / sampled.energies).max())
     if net.has_skips and not residual_step_refusal(net, step, inputs):
         known = residual_step_terms(net, step, inputs)
-        correction = np.append(known.update, known.outputs or 0.0) / label
+        share = known.label[-1] / known.update[-1]  # of the labels' error: 1 where a step does not know its size
+        correction = share * np.append(known.update, known.outputs) / label
         if loss == "cross_entropy":  # labels that are no Gaussians
             correction[-1] = correction[-2]
         label, output, update = (each * correction for each in (label, output, update))

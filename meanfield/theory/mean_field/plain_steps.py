@@ -53,8 +53,16 @@ LABELS, OUTPUTS, WHOLE = KINDS = ("labels", "outputs", "whole")
 
 
 @takes(Sequential)
-def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> StepTerms:
-    """The terms of one step of this optimizer from rest, at learning rate 1.
+def plain_step_terms(
+    net: Sequential,
+    step: FirstStep,
+    inputs: Array | None = None,
+    loss: str = "squared",
+    kinds: tuple[str, ...] = KINDS,
+) -> StepTerms:
+    """The terms of one step of this optimizer from rest, at learning rate 1, under these kinds of errors.
+
+    `WHOLE` is one of them: those of labels alone and of outputs alone may be left out.
 
     Of several samples or sites the attributes say how many draws of the errors are averaged over, and the largest
     relative error of an energy that follows from their scatter.
@@ -72,11 +80,11 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     value = np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers])
     if not np.all((value > 1 / LARGEST) & (value < LARGEST)):
         raise OverflowError(
-            f"the values of layers have mean squares from {value.min():.3g} to {value.max():.3g}, whose products no "
-            "float holds: lower the depth, or bring the variance of the weights closer to the fan-in rule"
+            f"mean squares of the values of layers go from {value[0]:.3g} to {value[-1]:.3g}, whose products no float "
+            "holds: lower the depth, or bring the variance of the weights closer to the fan-in rule"
         )
     means, error = {}, 0.0
-    for kind in KINDS:
+    for kind in kinds:
         with on_one_thread():
             errors = progress(_errors(forward, step, kind, loss), DRAWS, "draw")
             rows = np.array([Walk(forward, step, each, draw).energies() for draw, each in enumerate(errors)])
@@ -87,8 +95,8 @@ def plain_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     return StepTerms(
         update=means[WHOLE][:-1],
         value=value,
-        label=means[LABELS][:-1],
-        output=means[OUTPUTS][:-1],
+        label=means[LABELS][:-1] if LABELS in means else None,
+        output=means[OUTPUTS][:-1] if OUTPUTS in means else None,
         outputs=float(means[WHOLE][-1]),
         attrs={"error_draws": DRAWS, "relative_error": error} if error else {},
     )
@@ -230,7 +238,8 @@ def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator
     """The errors of this kind: one law for all, or draws."""
     net = forward.net
     is_descent = {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}
-    if net.sigma.triple is not None and (forward.points.count == 1 or is_descent):
+    joined = net.is_pooled and net.sigma.name != "linear"  # what outputs drive at a gate comes from all sites
+    if net.sigma.triple is not None and (forward.points.count == 1 or (is_descent and not joined)):
         yield _law(forward, kind, loss)
         return
     sizes, axes = np.linalg.eigh(forward.outputs)

@@ -76,7 +76,7 @@ def test_nets_without_it_are_refused_and_told_of_what_they_have(net, why):
 
 
 def test_options_of_other_levels_are_refused():
-    with pytest.raises(ValueError, match="by_site is the label term's at level 'mean_field'"):
+    with pytest.raises(ValueError, match="by_site gives the label term at every site, at level 'mean_field'"):
         _at(NET, by_site=True)
     with pytest.raises(ValueError, match="batch and loss are predicted at level 'mean_field'"):
         _at(NET, batch=mf.Batch())

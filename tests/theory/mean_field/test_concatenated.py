@@ -271,7 +271,7 @@ def test_what_is_predicted_and_what_is_left_out():
         ({"level": "mean_field", "batch": mf.Batch()}, "this is a DenseNet, whose energies are predicted"),
         ({"level": "mean_field", "loss": "cross_entropy"}, "plain labels and squared loss: leave them out"),
         ({"level": "mean_field", "correlations": True}, "correlations are those of the steps of a TiedLoop"),
-        ({"level": "mean_field", "by_site": True}, "by_site is the label term's .* readout 'pooled'"),
+        ({"level": "mean_field", "by_site": True}, "by_site gives the label term at every site.* readout 'pooled'"),
     ],
 )
 def test_what_is_not_served_is_refused(options, message):
