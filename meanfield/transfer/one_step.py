@@ -31,6 +31,7 @@ MOVED = {
 }
 # What draws take beside net, data and optimizer.
 OF_DRAWS = tuple(name for name in signature(step_scales).parameters if name not in ("net", "data", "optimizer"))
+LOSS = signature(step_scales).parameters["loss"].default
 
 
 class Scale(NamedTuple):
@@ -95,7 +96,9 @@ class OneStep(Rule):
         if self.data is None:
             setting = "squared loss and white labels; inputs and weights as the specs say; leading order in 1/channels"
         else:
-            setting = "initial weights as the specs say, and batches of the given data; the median net"
+            size, loss = self.drawn.get("batch_size"), self.drawn.get("loss", LOSS)
+            batches = "all samples" if size is None else f"batches of {size} samples"
+            setting = f"initial weights as the specs say, {batches} of the given data, {loss} loss; the median net"
         return (
             f"tuned rates of {name} keep their ratio to the rate at which its first step moves {MOVED[self.of]} by 1",
             "the step from rest at initialisation: momentum and weight decay have no part in it",

@@ -113,6 +113,7 @@ def test_premises_name_optimizer_and_scale():
         carried.premises
     )
     assert any("no trial has trained nets by shampoo" in premise for premise in carried.premises)
+    assert any("batches of 16 samples of the given data, cross_entropy loss" in premise for premise in carried.premises)
     hybrid = explained(*BLOCKS, optimizer="muon-adamw", **ON_CLASSES)
     assert "the weights of both optimizers take one rate" in hybrid.premises
     assert json.dumps(carried.reason) == '"first step of shampoo, outputs: median of draws on data"'

@@ -38,7 +38,7 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
     value, attrs = sampled.values, dict[str, Any](sampled.attrs)
     error = float((sampled.errors / sampled.energies).max())
     if net.has_skips and not residual_step_refusal(net, step, inputs):
-        known = residual_step_terms(net, step, inputs)
+        known: Any = residual_step_terms(net, step, inputs)
         share = known.label[-1] / known.update[-1]  # of the labels' error: 1 where a step does not know its size
         correction = share * np.append(known.update, known.outputs) / label
         if loss == "cross_entropy":  # labels that are no Gaussians
