@@ -1,9 +1,9 @@
 """One step of any optimizer from rest in any net of layers: which theory serves it.
 
-Plain nets have recursions, on grids too. Nets with skip connections and layers that differ are followed over sampled
-units, of one site. Of one sample and 'relu' or 'linear' units, residual
-nets have a recursion for errors that do not depend on features; sampled units then say by what factor the outputs' own
-errors differ from these, which tends to 1 where outputs are few against the width.
+Plain nets have recursions, on grids too. Nets with skip connections, and layers that differ, are followed over sampled
+units, at one site. Residual nets of one sample and of 'relu' or 'linear' units also have a recursion for errors that do
+not depend on features. Sampled units then say by what factor the outputs' own errors change it, which tends to 1 where
+outputs are few against the width.
 """
 
 from typing import Any
