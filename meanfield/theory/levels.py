@@ -171,6 +171,7 @@ SCALES = (
     "scales of layers relative to themselves and of the outputs are predicted at level 'mean_field' of nets of layers; "
     "this is level {level!r} of {kind}: leave scales out, or draw them by `simulate` with `Energies(scales=True)`"
 )
+REFUSED = {"accuracy": ACCURACY, "optimizer": OPTIMIZER, "scales": SCALES}
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
     "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
@@ -191,9 +192,7 @@ class NetLevel(Level):
         "option out",
         "batch": BATCHES,
         "loss": BATCHES,
-        "accuracy": ACCURACY,
-        "optimizer": OPTIMIZER,
-        "scales": SCALES,
+        **REFUSED,
     }
 
 
@@ -416,9 +415,7 @@ class StagedMeanFieldLevel(Level):
             "out",
         ),
         "correlations": NetLevel.refusals["correlations"],
-        "accuracy": ACCURACY,
-        "optimizer": OPTIMIZER,
-        "scales": SCALES,
+        **REFUSED,
     }
 
     def serves(self, net: Staged, options: Options) -> str | None:
@@ -549,9 +546,7 @@ class LoopLevel(Level):
     refusals: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("inputs", "batch", "loss", "pairs", "spread", "by_site"), OF_NETS),
         "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
-        "accuracy": ACCURACY,
-        "optimizer": OPTIMIZER,
-        "scales": SCALES,
+        **REFUSED,
     }
 
     def predict(self, net: Loop, options: Options) -> xr.Dataset:
