@@ -14,7 +14,7 @@ from meanfield.common.validation import PremiseWarning, require_choice
 from meanfield.execution.step_scales import step_scales
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import HYBRIDS
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.prediction import predict
 from meanfield.transfer.premises import NOTABLE, STEM_PREMISE
@@ -55,7 +55,7 @@ class OneStep(Rule):
         TypeError, ValueError: an unknown optimizer, change or option; options of draws without data.
     """
 
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     of: str = "absolute"
     data: tuple[ArrayLike, ArrayLike] | None = None
     drawn: Mapping[str, Any] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class OneStep(Rule):
 
     @property
     def _of_hybrids(self) -> str:
-        return "the weights of both optimizers take one rate" if self.optimizer in HYBRIDS else ""
+        return "the weights of both optimizers take one rate" if isinstance(self.step.method, Hybrid) else ""
 
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         return ""  # what does not serve says so where its scale is taken

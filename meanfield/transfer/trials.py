@@ -11,6 +11,7 @@ from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.matrices import Muon, MuonKimi
@@ -104,7 +105,7 @@ LONGER = (
 )
 
 
-def trial_name(optimizer: str | Optimizer) -> str:
+def trial_name(optimizer: str | Optimizer | Hybrid) -> str:
     """The name under which `CALIBRATIONS` may have this optimizer; as it calls itself where they have none."""
     step = FirstStep(optimizer)
     if isinstance(step.optimizer, str):

@@ -38,9 +38,9 @@ from meanfield.theory.mean_field.label_term import (
     quadratic_sums,
 )
 from meanfield.theory.mean_field.layers import given_product, input_variance
-from meanfield.theory.mean_field.optimizer_terms import StepTerms
 from meanfield.theory.mean_field.output_term import Drive, drive_of, mean_square_probability
 from meanfield.theory.mean_field.sampled_channels import SampledChannels
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal
 from meanfield.theory.two_points import EveryPair
 
 # Samples times sites that errors are drawn for, and how often.
@@ -101,12 +101,8 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
         return (
             f"one step of {step.name!r} is predicted for plain nets whose layers follow one rule; this is none: {draw}"
         )
-    for name in net.weights:
-        if step.form_of(net.role_of(name)) is None:
-            return (
-                f"the first step of {step.name!r} depends on more than the signs or the polar factor of the gradient "
-                f"at {name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {draw}"
-            )
+    if why := form_refusal(net, step):
+        return why
     places = net.inputs * net.sites
     least = min(net.channels_by_layer[inputs is not None :])  # those of inputs that are given need not be many
     if places > min(MOST_PLACES, least):

@@ -55,7 +55,7 @@ from meanfield.common.machine import seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.optimizer_terms import StepTerms
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal
 from meanfield.theory.mean_field.stream_gates import GatePaths, PairGates, StreamGates
 
 # E |g| of a Gaussian over its standard deviation.
@@ -119,15 +119,12 @@ def residual_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None
             f"one step of {step.name} is predicted in residual nets of 'relu' and 'linear', whose gates are open or "
             f"closed; {given} of activation {net.activation!r}: {take}"
         )
-    forms = {step.form_of(net.role_of(name)) for name in net.weights}
-    if None in forms:
-        return (
-            f"the first step of {step.name} depends on more than the signs or the polar factor of gradients (an "
-            f"epsilon, iterations, the curvature or the weights), and has no theory: {take}"
-        )
+    if why := form_refusal(net, step):
+        return why
     if inputs is not None and any(layer.skip == 0 for layer in net.layers):
         return "a stream that starts from given values is not Gaussian; put a layer before it: stem=1"
-    if SIGN in forms and net.sigma_at(0).name != "linear":
+    signs = any(step.form_of(net.role_of(name)) == SIGN for name in net.weights)
+    if signs and net.sigma_at(0).name != "linear":
         blocks = sum(layer.skip is not None for layer in net.layers)
         needed = PAIR_SECONDS * SCRAMBLINGS * 2 * FEWEST_PATHS * blocks**2 / 2
         remedy = "lower the depth, or take linear units or an optimizer of polar factors"
