@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from math import exp, lgamma, pi, sqrt
+from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,13 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.nets.layered import Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.births import Channel, OnePointSigns, polar_births, sign_births
+from meanfield.theory.mean_field.births import (
+    Channel,
+    OnePointSigns,
+    mean_share,
+    polar_births,
+    sign_births,
+)
 from meanfield.theory.mean_field.label_term import (
     LayerAverages,
     LayerKernel,
@@ -40,7 +46,7 @@ from meanfield.theory.mean_field.label_term import (
 from meanfield.theory.mean_field.layers import given_product, input_variance
 from meanfield.theory.mean_field.output_term import Drive, drive_of, mean_square_probability
 from meanfield.theory.mean_field.sampled_channels import SampledChannels
-from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal, forms
 from meanfield.theory.two_points import EveryPair
 
 # Samples times sites that errors are drawn for, and how often.
@@ -225,8 +231,7 @@ class Forward:
 def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
     """The errors of this kind: one law for all, or draws."""
     net = forward.net
-    is_descent = {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}
-    if net.sigma.triple is not None and (forward.points.count == 1 or is_descent):
+    if net.sigma.triple is not None and (forward.points.count == 1 or forms(net, step) == {GRADIENT}):
         yield _law(forward, kind, loss)
         return
     sizes, axes = np.linalg.eigh(forward.outputs)
@@ -381,7 +386,7 @@ class Walk:
             if form == SIGN:
                 size = forward.absolute(net.depth)
                 turned = kernel.item() + along.item() * with_outputs.item() / own.item()
-                energy += size**2 + 2 * size * turned * sqrt(own.item()) * _mean_share(net.outputs)
+                energy += size**2 + 2 * size * turned * sqrt(own.item() * net.outputs) * mean_share(net.outputs)
             return float(rest + energy)
         rows = error.values / scale
         change = rows @ kernel.T
@@ -398,8 +403,3 @@ class Walk:
         if taps == 1 and error.values is not None:
             seen = int(np.linalg.matrix_rank(error.values))
         return 1.0 - seen / (net.outputs * taps)
-
-
-def _mean_share(count: int) -> float:
-    """E |u_1| count^(1/2) of a direction u among so many coordinates."""
-    return sqrt(count / pi) * exp(lgamma(count / 2) - lgamma((count + 1) / 2))

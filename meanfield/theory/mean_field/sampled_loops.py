@@ -25,7 +25,7 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.loop import Loop
 from meanfield.optimizers.first_steps import SIGN, FirstStep
 from meanfield.theory.mean_field.sampled_units import RANK, births
-from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal, forms
 
 # Units of the stream and replicates; with signs of sums over steps, which take the square of the units.
 UNITS, UNITS_UNDER_SIGNS, REPLICATES = 2**12, 2**10, 8
@@ -43,7 +43,7 @@ def loop_step_terms(loop: Loop, step: FirstStep) -> StepTerms:
     """
     if why := loop_step_refusal(loop, step):
         raise ValueError(why)
-    signs = SIGN in {step.form_of(loop.role_of(name)) for name in loop.weights}
+    signs = SIGN in forms(loop, step)
     count, runs, values = UNITS_UNDER_SIGNS if signs and loop.tied else UNITS, [], []
     with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
         for replicate in progress(range(REPLICATES), REPLICATES, "replicate"):

@@ -39,7 +39,7 @@ from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
 from meanfield.theory.mean_field.layers import input_variance
-from meanfield.theory.mean_field.step_terms import form_refusal
+from meanfield.theory.mean_field.step_terms import form_refusal, forms
 
 # Units of a layer and replicates: of one sample; of several, whose errors at few outputs differ from draw to draw, and
 # with signs of sums over them, which take the square of the units.
@@ -73,7 +73,7 @@ def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = No
     if why := sampled_step_refusal(net, step, inputs):
         raise ValueError(why)
     given = None if inputs is None else require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
-    signs = SIGN in {step.form_of(net.role_of(name)) for name in net.weights}
+    signs = SIGN in forms(net, step)
     count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
     runs, values = [], []
     with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units

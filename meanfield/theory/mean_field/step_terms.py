@@ -18,6 +18,11 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import log_mean, with_logarithms
 
 
+def forms(net: Net, step: FirstStep) -> set[str | None]:
+    """What the weights of a net take of their gradients (`FirstStep.form_of`)."""
+    return {step.form_of(net.role_of(name)) for name in net.weights}
+
+
 def form_refusal(net: Net, step: FirstStep) -> str:
     """Why this first step is not predicted at some weight of a net, and what to take; empty if it is."""
     for name in net.weights:

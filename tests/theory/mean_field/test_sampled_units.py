@@ -142,3 +142,11 @@ def test_it_is_always_the_same_and_says_how_it_was_taken():
 def test_energies_beyond_floats_are_an_error():
     with pytest.raises(OverflowError, match="range of floats"):
         mf.predict(mf.ResidualMLP(depth=2000, width=8, scaling="none"), level="mean_field", optimizer="muon")
+
+
+def test_signs_do_not_know_how_small_errors_are():
+    """Single precision holds none of these errors."""
+    errors, features = np.random.default_rng(0).standard_normal((2, 64, 3))
+    of_small = signed_features(2.0**-200 * errors, features)
+    np.testing.assert_array_equal(of_small, signed_features(errors, features))
+    assert np.abs(of_small).min() > 0
