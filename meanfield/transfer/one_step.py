@@ -88,6 +88,7 @@ class OneStep(Rule):
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         name = self.step.name
+        of_hybrids = "the weights of both optimizers take one rate" if isinstance(self.step.method, Hybrid) else ""
         if self.data is None:
             setting = "squared loss and white labels; inputs and weights as the specs say; leading order in 1/channels"
         else:
@@ -97,12 +98,8 @@ class OneStep(Rule):
             "the step from rest at initialisation: momentum and weight decay have no part in it",
             setting,
             SAME_TRAINING,
-            *filter(None, [self._of_hybrids, untried(trial_name(self.optimizer))]),
+            *filter(None, [of_hybrids, untried(trial_name(self.optimizer))]),
         )
-
-    @property
-    def _of_hybrids(self) -> str:
-        return "the weights of both optimizers take one rate" if isinstance(self.step.method, Hybrid) else ""
 
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         return ""  # what does not serve says so where its scale is taken
