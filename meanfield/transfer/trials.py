@@ -7,6 +7,7 @@ the data and under the loss of training, stand over the tuned rate of the same n
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from meanfield.common.validation import require_choice
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.transformer import TokenStream
@@ -164,6 +165,7 @@ def _families(net: Net) -> list[str]:
 
 def slopes_part(family: str, optimizer: str) -> str:
     """How tuned rates of a family of `SLOPES` fell beside what one step of the optimizer says; empty if not tried."""
+    require_choice("family", family, SLOPES)
     if optimizer not in SLOPES[family]:
         return ""
     tuned, of_step = SLOPES[family][optimizer]
