@@ -16,7 +16,7 @@ CELLS = re.findall(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", TUTORIAL.
 def test_the_tutorial_prints_what_it_says():
     names = {"__name__": "__main__"}
     assert [_printed(cell, names) for cell, _ in CELLS] == [shown for _, shown in CELLS]
-    assert len(CELLS) == 8
+    assert len(CELLS) == 9
     assert sum(len(ast.parse(cell).body) for cell, _ in CELLS) > 15
 
 

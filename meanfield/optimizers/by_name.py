@@ -1,7 +1,8 @@
 """The optimizers by name, as they are run and as Zheng et al. 2026 analyse them, and hybrids of two of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
@@ -36,9 +37,6 @@ FIRST_STEPS: dict[str, Optimizer] = {
     "sso": SSO(0.0, SPHERE),
 }
 
-# The first step from rest of those in use, without momentum and epsilon.
-FROM_REST: dict[str, Optimizer] = FIRST_STEPS | {"muon": Muon(0.0, None, shape_factor=True)}
-
 # These step every element by itself, biases included; the others leave biases to AdamW, as the paper does.
 ELEMENTWISE = tuple(name for name, optimizer in OPTIMIZERS.items() if optimizer.elementwise)
 
@@ -48,10 +46,7 @@ HYBRIDS = ("muon_kimi-adamw", "muon-adamw", "shampoo-adamw")
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Two optimizers of one net: the first steps hidden matrices, the second all other weights.
-
-    Biases and gains that come to an optimizer of matrices are left to AdamW.
-    """
+    """Two optimizers of one net: the first steps hidden matrices, the second all other weights."""
 
     hidden: Optimizer
     others: Optimizer
@@ -60,17 +55,21 @@ class Hybrid:
     def parts(self) -> tuple[Optimizer, Optimizer]:
         return self.hidden, self.others
 
-    def of_role(self, role: str) -> Optimizer:
-        """What steps the weights of a role, as `Net.role_of` gives it."""
-        chosen = self.hidden if role == "hidden" else self.others
-        return AdamW() if role.endswith("_bias") and not chosen.elementwise else chosen
+
+def _with_hybrids(alone: dict[str, Optimizer]) -> dict[str, Optimizer | Hybrid]:
+    return alone | {name: Hybrid(*(alone[part] for part in name.split("-"))) for name in HYBRIDS}
 
 
-# As users run them: those of `OPTIMIZERS`, plain gradient descent, Muon with its shape factor, and hybrids.
-_ALONE: dict[str, Optimizer] = OPTIMIZERS | {"sgd": SGD(0.0), "muon": Muon(shape_factor=True)}
-IN_USE: dict[str, Optimizer | Hybrid] = _ALONE | {
-    name: Hybrid(*(_ALONE[part] for part in name.split("-"))) for name in HYBRIDS
-}
+# As users run them, Muon with its shape factor: by steps with momentum, and the first step from rest, without momentum
+# and epsilon.
+IN_USE = _with_hybrids(OPTIMIZERS | {"sgd": SGD(0.0), "muon": Muon(shape_factor=True)})
+FROM_REST = _with_hybrids(FIRST_STEPS | {"muon": Muon(0.0, None, shape_factor=True)})
+
+
+def method_of_role(optimizer: Optimizer | Hybrid, role: str) -> Optimizer:
+    """What steps the weights of a role, as `Net.role_of` gives it, by the rule of `optimizer_of_role`."""
+    hidden, others = optimizer.parts if isinstance(optimizer, Hybrid) else (optimizer, optimizer)
+    return _of_role(role, hidden, others, lambda chosen: chosen.elementwise, AdamW())
 
 
 def optimizer_of_role(name: str, role: str) -> str:
@@ -89,8 +88,17 @@ def optimizer_of_role(name: str, role: str) -> str:
     """
     require_optimizer("optimizer", name)
     hidden, _, others = name.partition("-")
-    chosen = hidden if role == "hidden" else others or hidden
-    return "adamw" if role.endswith("_bias") and chosen not in ELEMENTWISE else chosen
+    return _of_role(role, hidden, others or hidden, ELEMENTWISE.__contains__, "adamw")
+
+
+Chosen = TypeVar("Chosen")
+
+
+def _of_role(
+    role: str, hidden: Chosen, others: Chosen, is_elementwise: Callable[[Chosen], bool], adamw: Chosen
+) -> Chosen:
+    chosen = hidden if role == "hidden" else others
+    return adamw if role.endswith("_bias") and not is_elementwise(chosen) else chosen
 
 
 def require_optimizer(what: str, name: Any) -> None:

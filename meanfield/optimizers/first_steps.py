@@ -20,7 +20,7 @@ import numpy as np
 from meanfield.common.compiled import compiled
 from meanfield.common.validation import Array, require_choice
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import FROM_REST, HYBRIDS, Hybrid, optimizer_of_role
+from meanfield.optimizers.by_name import FROM_REST, Hybrid, method_of_role
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
 
@@ -32,7 +32,7 @@ class FirstStep:
     """The first step from rest of all weights of a net.
 
     Attributes:
-        optimizer: one of `FROM_REST` or `HYBRIDS` by name, with neither momentum nor epsilon; or an optimizer, whose
+        optimizer: one of `FROM_REST` by name, with neither momentum nor epsilon; or an optimizer or a hybrid, whose
             momentum acts as it does at its first step.
         epsilon: of optimizers that divide by the size of gradients.
 
@@ -45,10 +45,10 @@ class FirstStep:
 
     def __post_init__(self) -> None:
         if isinstance(self.optimizer, str):
-            require_choice("optimizer", self.optimizer, (*FROM_REST, *HYBRIDS))
+            require_choice("optimizer", self.optimizer, FROM_REST)
         elif not isinstance(self.optimizer, Optimizer | Hybrid):
             raise TypeError(
-                f"optimizer is {self.optimizer!r}; give a name, one of {', '.join(map(repr, (*FROM_REST, *HYBRIDS)))}, "
+                f"optimizer is {self.optimizer!r}; give a name, one of {', '.join(map(repr, FROM_REST))}, "
                 "or one of meanfield.optimizers, such as AdamW()"
             )
 
@@ -58,18 +58,18 @@ class FirstStep:
         return self.optimizer if isinstance(self.optimizer, str) else repr(self.optimizer)
 
     @property
+    def method(self) -> Optimizer | Hybrid:
+        """What makes the step."""
+        return FROM_REST[self.optimizer] if isinstance(self.optimizer, str) else self.optimizer
+
+    @property
     def is_descent(self) -> bool:
         """Whether every weight moves by its gradient."""
         return isinstance(self.method_of("hidden"), SGD)
 
     def method_of(self, role: str) -> Optimizer:
         """What steps a weight of this role (`Net.role_of`); a bias or a gain is left to AdamW by those of matrices."""
-        if isinstance(self.optimizer, str):
-            return FROM_REST[optimizer_of_role(self.optimizer, role)]
-        if isinstance(self.optimizer, Hybrid):
-            return self.optimizer.of_role(role)
-        is_vector = role.endswith("_bias")
-        return FROM_REST["adamw"] if is_vector and not self.optimizer.elementwise else self.optimizer
+        return method_of_role(self.method, role)
 
     def softens(self, role: str) -> bool:
         """Whether weights of this role move by G / (|G| + epsilon), between G over epsilon and its sign."""

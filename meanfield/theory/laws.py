@@ -122,9 +122,9 @@ def _powers_under(scaling: str | float) -> tuple[float, float]:
     return -scaling_exponent(scaling), -1.0 if scaling == "init" else 0.0
 
 
-def exponent_of(powers: BranchPowers, step: FirstStep | None = None) -> float:
+def exponent_of(powers: BranchPowers, step: FirstStep) -> float:
     """The exponent of blocks whose factors go as these powers of K, as `residual_exponent` gives it for the first step
-    of an optimizer (gradient descent if not given); NaN where no power law holds.
+    of an optimizer; NaN where no power law holds.
 
     Layers of a branch may differ: each has a^2 times the variances of the others in the kernel, or the root of that in
     a step that forgets the size of gradients, and the largest counts.
@@ -132,7 +132,7 @@ def exponent_of(powers: BranchPowers, step: FirstStep | None = None) -> float:
     if powers.carried > -1 + ROUNDING:
         return nan
     own = powers.carried - min(powers.variances)
-    bare = -(1 + own) if step is None or step.is_descent else -(1 + own / 2)
+    bare = -(1 + own) if step.is_descent else -(1 + own / 2)
     largest = 0.0 if powers.stem else 0.5 if powers.tail else inf
     return min(bare, largest) + 0.0  # no negative zero
 

@@ -8,7 +8,7 @@ from math import inf, isnan, log, nan
 
 import numpy as np
 
-from meanfield.common.validation import Array, OutsideFloats, require_choice, takes
+from meanfield.common.validation import Array, OutsideFloats, takes
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.loop import Loop
@@ -26,10 +26,8 @@ from meanfield.theory.laws import (
 )
 from meanfield.theory.loops import log_update_energies, loop_exponent
 from meanfield.theory.mean_field.concatenated_errors import concatenated_label_refusal, concatenated_terms
-from meanfield.theory.mean_field.first_steps import first_step_terms
 from meanfield.theory.mean_field.label_term import label_profiles
 from meanfield.theory.mean_field.layers import gate_energies, mean_field_profiles, white_product
-from meanfield.theory.mean_field.sampled_loops import loop_step_terms
 from meanfield.theory.transformers.terms import label_refusal, token_terms
 
 # The power of plain nets of any family that keeps its energies from layer to layer (Zhang et al. 2026, section 3.3).
@@ -90,42 +88,6 @@ def scales_at(net: Sequential | Loop | TokenStream, depths: Sequence[int]) -> Ar
     if isinstance(net, Sequential) and _shares_depths(net):
         return scales_by_depth(net.replace(depth=max(depths)))[np.asarray(depths) - 1]
     return np.exp([log_scale(net.replace(depth=depth)) for depth in depths])
-
-
-# What a step is budgeted by: the change of the layers, over their values, of the last one, of the outputs.
-SCALES = {
-    "absolute": "learning_rate_scale",
-    "relative": "relative_learning_rate_scale",
-    "last": "last_learning_rate_scale",
-    "outputs": "output_learning_rate_scale",
-}
-
-
-@takes(Sequential | Loop)
-def step_scales_at(
-    net: Sequential | Loop, depths: Sequence[int], optimizer: str | Optimizer | Hybrid, of: str = "absolute"
-) -> Array:
-    """Mean-field scales of the first step of an optimizer, of the nets (or loops) that differ from this one in depth
-    alone: (len(depths),).
-
-    Args:
-        net: of the family.
-        depths: of the nets.
-        optimizer: whose first step from rest it is; gradient descent has `scales_at`, of the label term.
-        of: which of `SCALES`.
-
-    Raises:
-        ValueError: a net or an optimizer without this theory, another word for a scale.
-        OverflowError: energies outside the range of floats.
-    """
-    require_choice("of", of, SCALES)
-    name, step = SCALES[of], FirstStep(optimizer)
-
-    def scale(at_depth: Sequential | Loop) -> float:
-        terms = loop_step_terms(at_depth, step) if isinstance(at_depth, Loop) else first_step_terms(at_depth, step)
-        return float(terms.values[name])
-
-    return np.array([scale(net.replace(depth=depth)) for depth in depths])
 
 
 @takes(Sequential | Loop)

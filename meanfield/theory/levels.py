@@ -43,8 +43,8 @@ from meanfield.theory.mean_field.concatenated_errors import (
     concatenated_output_refusal,
     concatenated_terms,
 )
-from meanfield.theory.mean_field.first_steps import first_step_refusal, first_step_terms
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
+from meanfield.theory.mean_field.layered_steps import layered_step_refusal, layered_step_terms
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
     batch_output_term,
@@ -319,7 +319,7 @@ class MeanFieldLevel(NetLevel):
         if options.of_one_step:
             if options.batch is not None:
                 return BATCH_OF_DESCENT
-            if why := first_step_refusal(net, options.step, options.inputs):
+            if why := layered_step_refusal(net, options.step, options.inputs):
                 return why
         return super().serves(net, options)
 
@@ -333,7 +333,7 @@ class MeanFieldLevel(NetLevel):
 
     def predict(self, net: Sequential, options: Options) -> xr.Dataset:
         if options.of_one_step:
-            terms = first_step_terms(net, options.step, options.inputs, options.loss)
+            terms = layered_step_terms(net, options.step, options.inputs, options.loss)
             thin = thin_input_warning(net) if options.inputs is None else ""
             _warn(thin, "" if net.has_skips else few_channels_warning(net))
             attrs = {"optimizer": options.step.name, "loss": options.loss}

@@ -84,7 +84,8 @@ def predict(
             its closed form, for linear loops and independent steps of "relu" and "linear".
         inputs: a given batch (samples, channels, *grid); the net's own input law if not given.
         batch: how the samples of a plain net's batch hang together, at level "mean_field", as for `simulate`.
-        loss: "squared" or, at level "mean_field" of plain nets, "cross_entropy", as for `simulate`.
+        loss: "squared" or, at level "mean_field" of plain nets (under another ``optimizer`` than descent of all nets of
+            layers), "cross_entropy", as for `simulate`.
         pairs: parameter directions ((layer, unit), (layer, unit)) whose overlaps to predict too, at level "exact"; as
             for `PairOverlaps`.
         spread: whether to add, at level "exact" of plain nets, the relative spread of one draw of the overlap energy

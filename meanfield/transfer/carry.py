@@ -14,6 +14,7 @@ from meanfield.nets.listed import listed_layers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.premises import (
     batch_warning,
@@ -77,7 +78,7 @@ def transfer_learning_rate(
     architecture_to: CarriedNet,
     *,
     rule: str | Rule = AUTO,
-    optimizer: str | Optimizer = "sgd",
+    optimizer: str | Optimizer | Hybrid = "sgd",
     of: str = "absolute",
     data: tuple[ArrayLike, ArrayLike] | None = None,
     **options: Any,
@@ -146,7 +147,7 @@ def explain_transfer(
     architecture_to: CarriedNet,
     *,
     rule: str | Rule = AUTO,
-    optimizer: str | Optimizer = "sgd",
+    optimizer: str | Optimizer | Hybrid = "sgd",
     of: str = "absolute",
     data: tuple[ArrayLike, ArrayLike] | None = None,
     **options: Any,

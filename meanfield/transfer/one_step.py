@@ -14,7 +14,7 @@ from meanfield.common.validation import PremiseWarning, require_choice
 from meanfield.execution.step_scales import step_scales
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import HYBRIDS
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.prediction import predict
 from meanfield.transfer.premises import NOTABLE, STEM_PREMISE
@@ -56,7 +56,7 @@ class OneStep(Rule):
         TypeError, ValueError: an unknown optimizer, change or option; options of draws without data.
     """
 
-    optimizer: str | Optimizer = "sgd"
+    optimizer: str | Optimizer | Hybrid = "sgd"
     of: str = "absolute"
     data: tuple[ArrayLike, ArrayLike] | None = None
     drawn: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +93,7 @@ class OneStep(Rule):
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         name = self.step.name
+        of_hybrids = "the weights of both optimizers take one rate" if isinstance(self.step.method, Hybrid) else ""
         if self.data is None:
             setting = "squared loss and white labels; inputs and weights as the specs say; leading order in 1/channels"
         else:
@@ -104,12 +105,8 @@ class OneStep(Rule):
             "the step from rest at initialisation: momentum and weight decay have no part in it",
             setting,
             SAME_TRAINING,
-            *filter(None, [self._of_hybrids, untried(trial_name(self.optimizer))]),
+            *filter(None, [of_hybrids, untried(trial_name(self.optimizer))]),
         )
-
-    @property
-    def _of_hybrids(self) -> str:
-        return "the weights of both optimizers take one rate" if self.optimizer in HYBRIDS else ""
 
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         return ""  # what does not serve says so where its scale is taken

@@ -82,13 +82,15 @@ def starting_rate(
     name = _calibrated(optimizer)
     calibration = CALIBRATIONS[name]
     how: dict[str, Any] = {"loss": loss, "epsilon": epsilon, "batch_size": batch_size, "draws": draws, "seed": seed}
-    scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "epsilon .* leaves", PremiseWarning)  # said below, with what it means here
+        scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
     scale = SCALES[calibration.of]
     median, error = median_scale(scales, scale)
     rate = median / calibration.ratio
     factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
     spec: Any = as_family(net)
-    softened = _softened(net, data, optimizer, scale, median, how) if epsilon else ""
+    softened = _softened(scales, epsilon)
     against = tuple(filter(None, (calibration.warning, softened, *misses(spec, name), *departures(spec, name))))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
@@ -121,13 +123,13 @@ def median_scale(scales: xr.Dataset, scale: str) -> tuple[float, float]:
     return median, error / median if isfinite(error) else float("inf")
 
 
-def _softened(net: Net, data: Any, optimizer: str | Optimizer, scale: str, median: float, how: dict[str, Any]) -> str:
+def _softened(scales: xr.Dataset, epsilon: float) -> str:
     """That epsilon changes the first step, as the constants are those of steps that it leaves alone; empty if not."""
-    bare = median_scale(step_scales(net, data, optimizer=optimizer, **how | {"epsilon": 0.0}), scale)[0]
-    if abs(log(median / bare)) < log(NOTABLE):
+    share = scales.attrs.get("kept_share", 1.0)
+    if share * NOTABLE > 1:
         return ""
     return (
-        f"epsilon {how['epsilon']:g} makes the scale of the first step {median / bare:.3g} times what it is at 0: "
+        f"epsilon {epsilon:g} leaves {share:.2g} of the signs of the first step, the mean of |G| / (|G| + epsilon): "
         "gradients are not far above it, and the constant is that of steps that epsilon leaves alone"
     )
 

@@ -7,10 +7,12 @@ the data and under the loss of training, stand over the tuned rate of the same n
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from meanfield.common.validation import require_choice
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.matrices import Muon, MuonKimi
@@ -104,7 +106,7 @@ LONGER = (
 )
 
 
-def trial_name(optimizer: str | Optimizer) -> str:
+def trial_name(optimizer: str | Optimizer | Hybrid) -> str:
     """The name under which `CALIBRATIONS` may have this optimizer; as it calls itself where they have none."""
     step = FirstStep(optimizer)
     if isinstance(step.optimizer, str):
@@ -163,6 +165,7 @@ def _families(net: Net) -> list[str]:
 
 def slopes_part(family: str, optimizer: str) -> str:
     """How tuned rates of a family of `SLOPES` fell beside what one step of the optimizer says; empty if not tried."""
+    require_choice("family", family, SLOPES)
     if optimizer not in SLOPES[family]:
         return ""
     tuned, of_step = SLOPES[family][optimizer]

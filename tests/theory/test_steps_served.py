@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.validation import PremiseWarning
-from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.maps import Bias, Linear, Pointwise, Weight
 from meanfield.nets.net import Unit
 from meanfield.optimizers.matrices import Muon
 from meanfield.theory.mean_field import plain_steps, residual_steps, sampled_loops, sampled_units
@@ -33,6 +34,12 @@ def _uneven():
     )
 
 
+def _with_biases(net):
+    biases = [Bias(Weight(f"b{place}", (net.width,), 0.1)) for place in range(net.depth)]
+    units = [replace(unit, branch=(*unit.branch, bias)) for unit, bias in zip(net.units, biases, strict=True)]
+    return mf.Chain.of(net, units=tuple(units))
+
+
 NETS = {
     "`MLP`, up to 16 samples": [
         mf.MLP(depth=2, width=32),
@@ -44,7 +51,10 @@ NETS = {
         mf.ConvNet(**CONV),
         mf.ConvNet(**CONV, readout="convolution", activation="gelu"),
     ],
-    "`ConvNet`, more places": [mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution")],
+    "`MLP`, `ConvNet`, more samples or places": [
+        mf.ConvNet(**CONV | {"grid": (5, 5), "kernel": (3, 3)}, readout="convolution"),
+        mf.MLP(depth=2, width=32, inputs=17),
+    ],
     "`ResidualMLP`, one sample, ReLU or linear": [
         mf.ResidualMLP(depth=2, width=32, block_depth=2),
         mf.ResidualMLP(depth=2, width=32, stem=1, tail=1, activation="linear", scaling=0.7),
@@ -54,7 +64,7 @@ NETS = {
         mf.ResidualMLP(depth=2, width=32, inputs=3),
     ],
     "`ResidualConvNet`": [mf.ResidualConvNet(**CONV, readout="convolution")],
-    "list of layers that differ, one site": [_uneven()],
+    "`BlockNet`, list of layers that differ, one site": [_uneven(), mf.BlockNet(depth=2, width=16)],
     "`TiedLoop`, tied or not, up to 64 steps": [
         mf.TiedLoop(depth=3, width=32),
         mf.TiedLoop(depth=3, width=32, tied=False, activation="erf"),
@@ -64,7 +74,14 @@ NETS = {
         mf.StagedResidualConvNet(depth=2, stages=2, channels=8, grid=(8,)),
     ],
     "`DenseNet`": [mf.DenseNet(depth=2, width=8, growth=8)],
-    "`Transformer`": [mf.Transformer(depth=1, width=16, heads=2, tokens=3)],
+    "`Transformer`, looped or not": [
+        mf.Transformer(depth=1, width=16, heads=2, tokens=3),
+        mf.Transformer(depth=2, width=16, heads=2, tokens=3, tied=True),
+    ],
+    "lists with biases or batch normalisation": [
+        _with_biases(mf.MLP(depth=2, width=16)),
+        mf.with_batch_normalisation(mf.MLP(depth=2, width=16, inputs=4)),
+    ],
 }
 
 

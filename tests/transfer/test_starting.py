@@ -120,9 +120,8 @@ def test_bad_input_is_refused_in_one_line(options, words):
 
 def test_an_epsilon_that_eats_the_step_is_warned_of():
     assert started(optimizer="adamw", epsilon=1e-12)[1] == []
-    kept, moved = started(optimizer="adamw", epsilon=10.0)[1]
-    assert "epsilon 10 leaves 0.004 of the first step" in kept
-    assert "epsilon 10 makes the scale of the first step" in moved
+    (sentence,) = started(optimizer="adamw", epsilon=10.0)[1]
+    assert "epsilon 10 leaves 0.00" in sentence
 
 
 def test_a_muon_of_ones_own_is_muon():

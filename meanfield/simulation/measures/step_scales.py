@@ -101,7 +101,7 @@ def _mean_square(values: Any, samples: int, arrays: Arrays) -> Any:
 def scale_estimates(values: Mapping[str, Array]) -> dict[str, Estimate | DrawStatistic]:
     """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales."""
     relative, outputs = values["relative_update_energy"], values["output_update_energy"]
-    of_scales = {"relative": relative.mean(axis=1, keepdims=True), "last": relative[:, -1:], "output": outputs}
+    of_scales = {"relative": relative.mean(axis=1), "last": relative[:, -1], "output": outputs[:, 0]}
     estimates: dict[str, Estimate | DrawStatistic] = {
         "relative_update_energy": summarise(relative),
         "output_update_energy": summarise(outputs),
@@ -109,11 +109,18 @@ def scale_estimates(values: Mapping[str, Array]) -> dict[str, Estimate | DrawSta
         "output_update_energy_quantile": quantiles(outputs[:, 0], np.array(SHARES)),
     }
     for name, energy in of_scales.items():
-        estimates[f"{name}_learning_rate_scale"] = inverse_root(summarise(energy))
-        with np.errstate(divide="ignore"):
-            scales = energy[:, 0] ** -0.5
-        estimates[f"{name}_learning_rate_scale_quantile"] = quantiles(scales, np.array(SHARES))
+        estimates |= _scale_estimates(f"{name}_learning_rate_scale", energy)
     return estimates
+
+
+def _scale_estimates(name: str, energies: Array) -> dict[str, Estimate | DrawStatistic]:
+    """The rate at which the mean of energies (N,) is 1, and quantiles of those at which each is."""
+    with np.errstate(divide="ignore"):
+        scales = energies**-0.5
+    return {
+        name: inverse_root(summarise(energies[:, None])),
+        f"{name}_quantile": quantiles(scales, np.array(SHARES)),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,16 +223,12 @@ class StepScales(Measure):
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         energy = values["update_energy"]
-        mean = summarise(energy.mean(axis=1, keepdims=True))
-        with np.errstate(divide="ignore"):
-            scales = energy.mean(axis=1) ** -0.5
         estimates: dict[str, Estimate | DrawStatistic] = {
             "update_energy": summarise(energy),
             "update_energy_quantile": quantiles(energy, np.array(SHARES)),
-            "mean_update_energy": mean,
-            "learning_rate_scale": inverse_root(mean),
-            "learning_rate_scale_quantile": quantiles(scales, np.array(SHARES)),
+            "mean_update_energy": summarise(energy.mean(axis=1, keepdims=True)),
         }
+        estimates |= _scale_estimates("learning_rate_scale", energy.mean(axis=1))
         how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision")}
         own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
         own |= kept_of_draws(values, self.step)

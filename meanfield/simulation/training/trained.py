@@ -189,7 +189,7 @@ class TrainedLosses(Measure):
             weights,
             data,
             loss,
-            self.optimizer if isinstance(self.optimizer, Optimizer) else _by_role(net, self.optimizer),
+            self.optimizer,
             lambda _: settings,
             batches=batches,
             seeds=seeds,
@@ -221,10 +221,6 @@ class TrainedLosses(Measure):
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
-
-
-def _by_role(net: Net, hybrid: Hybrid) -> dict[str, Optimizer]:
-    return {role: hybrid.of_role(role) for role in map(net.role_of, net.weights)}
 
 
 def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from meanfield.common.seeds import stream
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
-from meanfield.optimizers.elementwise import AdamW
+from meanfield.optimizers.by_name import Hybrid, method_of_role
 from meanfield.optimizers.linear_algebra import Direction, Factored, dense, of_net
 from meanfield.simulation.arrays import NUMPY, Arrays
 from meanfield.simulation.maps.weightless import Masks
@@ -37,8 +37,8 @@ class Training:
     Attributes:
         weights: by name, (D, out, in taps), biases (D, out, 1); steps are made in place.
         data: all samples.
-        optimizer: of all weights, where one of matrices leaves biases and gains to AdamW; or by role, as `Net.role_of`
-            names the roles: {"input": AdamW(), "hidden": Muon(), "output": AdamW()}.
+        optimizer: of all weights, or a hybrid, where one of matrices leaves biases and gains to AdamW; or by role, as
+            `Net.role_of` names the roles: {"input": AdamW(), "hidden": Muon(), "output": AdamW()}.
         batches: the samples that a step takes; all of them if left out.
         seeds: one for every net, of the masks of dropout and of labels that an optimizer draws; if left out, nothing is
             dropped.
@@ -54,7 +54,7 @@ class Training:
     weights: dict[str, Any]
     data: Data
     loss: Loss
-    optimizer: Optimizer | Mapping[str, Optimizer]
+    optimizer: Optimizer | Hybrid | Mapping[str, Optimizer]
     hyperparameters: StepSettings
     batches: Batches | None = None
     seeds: Sequence[int] | None = None
@@ -80,14 +80,14 @@ class Training:
 
     def _method_of(self, name: str) -> Optimizer:
         """The optimizer of one weight."""
-        of_matrices, role = len(self.net.weights[name].shape) > 1, self.net.role_of(name)
-        if isinstance(self.optimizer, Optimizer):
-            return self.optimizer if of_matrices or self.optimizer.elementwise else AdamW()
+        role = self.net.role_of(name)
+        if isinstance(self.optimizer, Optimizer | Hybrid):
+            return method_of_role(self.optimizer, role)
         if role not in self.optimizer:
             known = ", ".join(map(repr, self.optimizer))
             raise ValueError(f"optimizer has none for {role!r}, the role of {name}; it has {known}: add this role")
         method = self.optimizer[role]
-        if not (of_matrices or method.elementwise):
+        if role.endswith("_bias") and not method.elementwise:
             raise ValueError(f"optimizer of {role!r} is {method!r}, which steps matrices alone; take AdamW() or SGD()")
         return method
 

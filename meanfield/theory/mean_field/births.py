@@ -15,10 +15,11 @@ Source: docs/theory.md section 24.
 """
 
 from dataclasses import dataclass
+from math import exp, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erf
+from scipy.special import erf, gammaln
 
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation
@@ -108,6 +109,11 @@ class OnePointSigns:
         energy = weights @ (2 * self.size * before + self.size**2)
         slope, along = weights @ density / deviation, weights @ (sign * z)
         return SignTerms(*(np.full((1, 1), value) for value in (energy, energy, self.size * along, self.size * slope)))
+
+
+def mean_share(count: int) -> float:
+    """E |u_1| of a random direction u among so many coordinates: what signs meet in one of that many outputs."""
+    return exp(gammaln(count / 2) - gammaln((count + 1) / 2)) / sqrt(pi)
 
 
 def half_gaussian() -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from math import exp, lgamma, pi, sqrt
+from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,13 @@ from meanfield.common.validation import Array, takes
 from meanfield.nets.lattice import OUTSIDE, neighbours
 from meanfield.nets.layered import Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.births import Channel, OnePointSigns, polar_births, sign_births
+from meanfield.theory.mean_field.births import (
+    Channel,
+    OnePointSigns,
+    mean_share,
+    polar_births,
+    sign_births,
+)
 from meanfield.theory.mean_field.label_term import (
     LayerAverages,
     LayerKernel,
@@ -38,9 +44,9 @@ from meanfield.theory.mean_field.label_term import (
     quadratic_sums,
 )
 from meanfield.theory.mean_field.layers import given_product, input_variance
-from meanfield.theory.mean_field.optimizer_terms import StepTerms
 from meanfield.theory.mean_field.output_term import Drive, drive_of, mean_square_probability
 from meanfield.theory.mean_field.sampled_channels import SampledChannels
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal, forms
 from meanfield.theory.two_points import EveryPair
 
 # Samples times sites that errors are drawn for, and how often.
@@ -109,12 +115,8 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
         return (
             f"one step of {step.name!r} is predicted for plain nets whose layers follow one rule; this is none: {draw}"
         )
-    for name in net.weights:
-        if step.form_of(net.role_of(name)) is None:
-            return (
-                f"the first step of {step.name!r} depends on more than the signs or the polar factor of the gradient "
-                f"at {name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {draw}"
-            )
+    if why := form_refusal(net, step):
+        return why
     places = net.inputs * net.sites
     least = min(net.channels_by_layer[inputs is not None :])  # those of inputs that are given need not be many
     if places > min(MOST_PLACES, least):
@@ -237,7 +239,7 @@ class Forward:
 def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
     """The errors of this kind: one law for all, or draws."""
     net = forward.net
-    is_descent = {step.form_of(net.role_of(name)) for name in net.weights} == {GRADIENT}
+    is_descent = forms(net, step) == {GRADIENT}
     joined = net.is_pooled and net.sigma.name != "linear"  # what outputs drive at a gate comes from all sites
     if net.sigma.triple is not None and (forward.points.count == 1 or (is_descent and not joined)):
         yield _law(forward, kind, loss)
@@ -394,7 +396,7 @@ class Walk:
             if form == SIGN:
                 size = forward.absolute(net.depth)
                 turned = kernel.item() + along.item() * with_outputs.item() / own.item()
-                energy += size**2 + 2 * size * turned * sqrt(own.item()) * _mean_share(net.outputs)
+                energy += size**2 + 2 * size * turned * sqrt(own.item() * net.outputs) * mean_share(net.outputs)
             return float(rest + energy)
         rows = error.values / scale
         change = rows @ kernel.T
@@ -411,8 +413,3 @@ class Walk:
         if taps == 1 and error.values is not None:
             seen = int(np.linalg.matrix_rank(error.values))
         return 1.0 - seen / (net.outputs * taps)
-
-
-def _mean_share(count: int) -> float:
-    """E |u_1| count^(1/2) of a direction u among so many coordinates."""
-    return sqrt(count / pi) * exp(lgamma(count / 2) - lgamma((count + 1) / 2))

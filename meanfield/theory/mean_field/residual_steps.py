@@ -44,18 +44,18 @@ Source: docs/theory.md section 24.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, pi, sqrt
+from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from meanfield.common.gaussian_averages import points_within
 from meanfield.common.machine import on_one_thread, progress, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import GRADIENT, POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.optimizer_terms import StepTerms
+from meanfield.theory.mean_field.births import mean_share
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal, forms
 from meanfield.theory.mean_field.stream_gates import GatePaths, GateWalk, PairGates, StreamGates
 
 # E |g| of a Gaussian over its standard deviation.
@@ -79,9 +79,9 @@ def residual_step_terms(net: Sequential, step: FirstStep, inputs: Array | None =
     """
     if why := residual_step_refusal(net, step, inputs):
         raise ValueError(why)
-    forms = {step.form_of(net.role_of(name)) for name in net.weights}
+    used = forms(net, step)
     gated = net.sigma_at(0).name != "linear"
-    averaged = SIGN in forms and gated and net.has_skips
+    averaged = SIGN in used and gated and net.has_skips
     own = _features(net, inputs)
     streams = [(values, GateWalk(np.array(own.variances)[values], gated=gated)) for values in _streams(net)]
     replicates = range(SCRAMBLINGS if averaged else 1)
@@ -89,10 +89,10 @@ def residual_step_terms(net: Sequential, step: FirstStep, inputs: Array | None =
     with on_one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         of_outputs = net.head_variance * net.head_fan_in * net.sigma_at(0).gain * own.variances[-1]
         errors = {"label": 1.0, "output": of_outputs, "update": 1.0 + of_outputs}
-        scales = errors if GRADIENT in forms else {"label": 1.0}  # the other forms do not know the size of the error
+        scales = errors if GRADIENT in used else {"label": 1.0}  # the other forms do not know the size of the error
         runs = np.array(
             [
-                [_Walk(net, step, own, streams, SIGN in forms, run).energies(error) for error in scales.values()]
+                [_Walk(net, step, own, streams, SIGN in used, run).energies(error) for error in scales.values()]
                 for run in progress(replicates, len(replicates), "scrambling")
             ]
         )
@@ -126,15 +126,11 @@ def residual_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None
             f"one step of {step.name} is predicted in residual nets of 'relu' and 'linear', whose gates are open or "
             f"closed; {given} of activation {net.activation!r}: {take}"
         )
-    forms = {step.form_of(net.role_of(name)) for name in net.weights}
-    if None in forms:
-        return (
-            f"the first step of {step.name} depends on more than the signs or the polar factor of gradients (an "
-            f"epsilon, iterations, the curvature or the weights), and has no theory: {take}"
-        )
+    if why := form_refusal(net, step):
+        return why
     if inputs is not None and any(layer.skip == 0 for layer in net.layers):
         return "a stream that starts from given values is not Gaussian; put a layer before it: stem=1"
-    if SIGN in forms and net.sigma_at(0).name != "linear":
+    if SIGN in forms(net, step) and net.sigma_at(0).name != "linear":
         blocks = sum(layer.skip is not None for layer in net.layers)
         pairs = SCRAMBLINGS * 2 * FEWEST_PATHS * blocks**2 / 2
         needed = PAIR_SECONDS * pairs + AXES_SECONDS * blocks**3
@@ -310,8 +306,7 @@ class _Walk:
         """The mean square change of M outputs: its fresh part is orthogonal to the errors."""
         count = self._net.outputs
         linear, signed, fresh = self._through(len(self._net.layers), norm, count)
-        share = exp(gammaln(count / 2) - gammaln((count + 1) / 2)) / sqrt(pi)  # E |e_t| / |e|
-        mixed = 2 * linear * sqrt(norm) * signed * share
+        mixed = 2 * linear * sqrt(norm) * signed * mean_share(count)
         return linear**2 * norm / count + mixed + signed**2 + (1 - 1 / count) * fresh
 
 

@@ -23,9 +23,9 @@ from meanfield.common.gaussian_averages import even_normals
 from meanfield.common.machine import on_one_thread, progress
 from meanfield.common.validation import Array, takes
 from meanfield.nets.loop import Loop
-from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
-from meanfield.theory.mean_field.optimizer_terms import StepTerms
-from meanfield.theory.mean_field.sampled_units import RANK, mean_product, root, signed_features
+from meanfield.optimizers.first_steps import SIGN, FirstStep
+from meanfield.theory.mean_field.sampled_units import RANK, births
+from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal, forms
 
 # Units of the stream and replicates; with signs of sums over steps, which take the square of the units.
 UNITS, UNITS_UNDER_SIGNS, REPLICATES = 2**12, 2**10, 8
@@ -43,7 +43,7 @@ def loop_step_terms(loop: Loop, step: FirstStep) -> StepTerms:
     """
     if why := loop_step_refusal(loop, step):
         raise ValueError(why)
-    signs = SIGN in {step.form_of(loop.role_of(name)) for name in loop.weights}
+    signs = SIGN in forms(loop, step)
     count, runs, values = UNITS_UNDER_SIGNS if signs and loop.tied else UNITS, [], []
     with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
         for replicate in progress(range(REPLICATES), REPLICATES, "replicate"):
@@ -61,11 +61,8 @@ def loop_step_terms(loop: Loop, step: FirstStep) -> StepTerms:
 @takes(Loop)
 def loop_step_refusal(loop: Loop, step: FirstStep) -> str:
     """Why `loop_step_terms` does not serve this loop and this optimizer, and what to take; empty if it does."""
-    if any(step.form_of(loop.role_of(name)) is None for name in loop.weights):
-        return (
-            f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient: take "
-            "one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or draw it with `simulate`"
-        )
+    if why := form_refusal(loop, step):
+        return why
     if loop.depth > min(MOST_STEPS, loop.width):
         return (
             f"one step of {step.name} joins all steps of a loop, up to {MOST_STEPS} of them and no more than units; "
@@ -164,20 +161,8 @@ class SampledLoop:
 
     def _births(self, above: Array, features: Array) -> Array:
         """What the move of the weights adds to their output at every step: columns."""
+        shape, roles = (self._loop.width,) * 2, [self._loop.role_of(name) for name in self._loop.weights]
         if self._loop.tied:
-            return self._moved("W", above, features)
-        names = list(self._loop.weights)
-        columns = [self._moved(name, above[:, [at]], features[:, [at]]) for at, name in enumerate(names)]
+            return births(self._step, roles[0], above, features, shape)
+        columns = [births(self._step, role, above[:, [at]], features[:, [at]], shape) for at, role in enumerate(roles)]
         return np.concatenate(columns, axis=1)
-
-    def _moved(self, name: str, above: Array, features: Array) -> Array:
-        width, role = self._loop.width, self._loop.role_of(name)
-        form = self._step.form_of(role)
-        if form == SIGN:
-            return width * signed_features(above, features)
-        gram = width * mean_product(features, features)
-        if form == POLAR:
-            half = root(gram)
-            middle = root(half @ (width * mean_product(above, above)) @ half, -0.5)
-            return np.asarray(self._step.factor_of(role, width, width) * above @ (half @ middle @ half))
-        return np.asarray(above @ gram)

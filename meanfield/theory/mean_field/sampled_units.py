@@ -39,6 +39,7 @@ from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
 from meanfield.theory.mean_field.layers import input_variance
+from meanfield.theory.mean_field.step_terms import form_refusal, forms
 
 # Units of a layer and replicates: of one sample; of several, whose errors at few outputs differ from draw to draw, and
 # with signs of sums over them, which take the square of the units.
@@ -75,7 +76,7 @@ def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = No
     if why := sampled_step_refusal(net, step, inputs):
         raise ValueError(why)
     given = None if inputs is None else require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
-    signs = SIGN in {step.form_of(net.role_of(name)) for name in net.weights}
+    signs = SIGN in forms(net, step)
     count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
     held = NUMBER_BYTES * HELD * count * len(net.layers) * net.inputs
     require_bytes(held, f"following {count:,} units through {len(net.layers):,} layers", "depth or samples")
@@ -116,12 +117,8 @@ def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None 
             f"one step of {step.name} follows a unit through all layers, up to {MOST_NORMALS:,} numbers; {given} of "
             f"{len(net.layers):,} layers and {net.inputs} sample(s): lower the depth"
         )
-    for name in net.weights:
-        if step.form_of(net.role_of(name)) is None:
-            return (
-                f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient at "
-                f"{name}: take one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or {take}"
-            )
+    if why := form_refusal(net, step):
+        return why
     if inputs is not None and any(layer.skip == 0 for layer in net.layers):
         return "a stream that starts from given values is not Gaussian; put a layer before it: stem=1"
     return ""
@@ -283,19 +280,23 @@ class SampledStep:
 
     def _births(self, number: int) -> Array:
         """What the move of a matrix adds to its output."""
-        sampled, widths, name = self._sampled, self._sampled.widths, self._names[number]
-        above, features = self._errors[number].above, self._sampled.features[number]
-        role = sampled.net.role_of(name)
-        form = self._step.form_of(role)
-        if form == SIGN:
-            return widths[number] * signed_features(above, features)
-        gram = sampled.gram(number)
-        if form == POLAR:
-            half = root(gram)
-            middle = root(half @ (widths[number + 1] * mean_product(above, above)) @ half, -0.5)
-            factor = self._step.factor_of(role, widths[number + 1], widths[number])
-            return np.asarray(factor * above @ (half @ middle @ half))
-        return np.asarray(above @ gram)
+        sampled, (inputs, outputs) = self._sampled, self._sampled.widths[number : number + 2]
+        role, above = sampled.net.role_of(self._names[number]), self._errors[number].above
+        return births(self._step, role, above, sampled.features[number], (outputs, inputs))
+
+
+def births(step: FirstStep, role: str, above: Array, features: Array, shape: tuple[int, int]) -> Array:
+    """What the move of a matrix of this role and shape adds to its output, (units above, samples)."""
+    outputs, inputs = shape
+    form = step.form_of(role)
+    if form == SIGN:
+        return inputs * signed_features(above, features)
+    gram = inputs * mean_product(features, features)
+    if form == POLAR:
+        half = root(gram)
+        middle = root(half @ (outputs * mean_product(above, above)) @ half, -0.5)
+        return np.asarray(step.factor_of(role, outputs, inputs) * above @ (half @ middle @ half))
+    return np.asarray(above @ gram)
 
 
 def signed_features(above: Array, features: Array) -> Array:
@@ -303,9 +304,11 @@ def signed_features(above: Array, features: Array) -> Array:
     if above.shape[1] == 1:  # sign(u) |x|
         return np.sign(above) * np.abs(features).mean()
     rows = max(1, SIGNS_AT_ONCE // len(features))
-    narrow, parts = features.astype(np.float32), []  # signs of sums that rounding decides count for nothing
+    # Single precision holds no error of 1e-40, and signs know no size; of sums that rounding decides they say nothing.
+    sized = np.ldexp(above, -np.frexp(np.abs(above).max())[1])
+    narrow, parts = features.astype(np.float32), []
     for start in range(0, len(above), rows):
-        sums = above[start : start + rows].astype(np.float32) @ narrow.T
+        sums = sized[start : start + rows].astype(np.float32) @ narrow.T
         parts.append(np.sign(sums, out=sums) @ narrow)
     return np.concatenate(parts).astype(np.float64) / len(features)
 

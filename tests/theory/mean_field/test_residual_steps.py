@@ -10,7 +10,7 @@ from meanfield import optimizers
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.parameterizations import hyperparameter_table
 from meanfield.theory.laws import residual_exponent
-from meanfield.theory.learning_rate import law_over_depth, step_scales_at
+from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.mean_field import residual_steps
 from meanfield.theory.mean_field.residual_steps import residual_step_terms
 from meanfield.theory.mean_field.stream_gates import GatePaths, GateWalk, PairGates
@@ -196,7 +196,8 @@ def test_local_slopes_tend_to_the_law(scaling, block_depth, stem):
         ]
         for depth in (8, 16, 32, 64, 128, 256)
     ]
-    few = step_scales_at(_net(scaling, block_depth, stem=stem, outputs=1, width=4096), (8, 16), "muon")
+    wide = [_net(scaling, block_depth, depth, stem=stem, outputs=1, width=4096) for depth in (8, 16)]
+    few = [_predicted(net, "muon")["learning_rate_scale"] for net in wide]
     np.testing.assert_allclose(few, scales[:2], rtol=0.02)
     off = np.abs(np.diff(np.log2(scales)) - law)
     assert np.all(np.diff(off) < 0)

@@ -148,3 +148,11 @@ def test_more_layers_than_memory_holds_are_refused_beforehand(monkeypatch):
     monkeypatch.setattr(sampled_units, "HELD", 1e12)
     with pytest.raises(MemoryError, match="following 4,096 units through 3 layers needs"):
         sampled_averages(mf.ResidualMLP(depth=3, width=32), FirstStep("adamw"))
+
+
+def test_signs_do_not_know_how_small_errors_are():
+    """Single precision holds none of these errors."""
+    errors, features = np.random.default_rng(0).standard_normal((2, 64, 3))
+    of_small = signed_features(2.0**-200 * errors, features)
+    np.testing.assert_array_equal(of_small, signed_features(errors, features))
+    assert np.abs(of_small).min() > 0

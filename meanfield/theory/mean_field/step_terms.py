@@ -13,7 +13,26 @@ from typing import Any
 import numpy as np
 
 from meanfield.common.validation import Array
+from meanfield.nets.net import Net
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import log_mean, with_logarithms
+
+
+def forms(net: Net, step: FirstStep) -> set[str | None]:
+    """What the weights of a net take of their gradients (`FirstStep.form_of`)."""
+    return {step.form_of(net.role_of(name)) for name in net.weights}
+
+
+def form_refusal(net: Net, step: FirstStep) -> str:
+    """Why this first step is not predicted at some weight of a net, and what to take; empty if it is."""
+    for name in net.weights:
+        if step.form_of(net.role_of(name)) is None:
+            return (
+                f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient at "
+                f"{name} (an epsilon, iterations, the curvature or the weights): take one of 'adamw', 'lion', 'muon', "
+                "'muon_kimi', 'shampoo', 'soap', or draw it with `simulate`"
+            )
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)

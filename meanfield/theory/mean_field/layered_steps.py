@@ -13,14 +13,16 @@ import numpy as np
 from meanfield.common.validation import Array, takes
 from meanfield.nets.layered import Sequential
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.theory.mean_field.optimizer_terms import StepTerms
 from meanfield.theory.mean_field.plain_steps import plain_step_refusal, plain_step_terms
 from meanfield.theory.mean_field.residual_steps import residual_step_refusal, residual_step_terms
 from meanfield.theory.mean_field.sampled_units import sampled_averages, sampled_step_refusal
+from meanfield.theory.mean_field.step_terms import StepTerms
 
 
 @takes(Sequential)
-def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared") -> StepTerms:
+def layered_step_terms(
+    net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared"
+) -> StepTerms:
     """The terms of one step of this optimizer from rest, at learning rate 1.
 
     Raises:
@@ -29,7 +31,7 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 
     Source: docs/theory.md section 24.
     """
-    if why := first_step_refusal(net, step, inputs):
+    if why := layered_step_refusal(net, step, inputs):
         raise ValueError(why)
     if not plain_step_refusal(net, step, inputs):
         return plain_step_terms(net, step, inputs, loss)
@@ -57,8 +59,8 @@ def first_step_terms(net: Sequential, step: FirstStep, inputs: Array | None = No
 
 
 @takes(Sequential)
-def first_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
-    """Why `first_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
+def layered_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
+    """Why `layered_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
     plain, sampled = plain_step_refusal(net, step, inputs), sampled_step_refusal(net, step, inputs)
     if not plain or not sampled:
         return ""
