@@ -24,10 +24,12 @@ from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.overlap_energy import PROBE, overlap_method
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.propagation import TangentPropagation
+from meanfield.simulation.measures.step_scales import StepScales
 from meanfield.simulation.measures.streams import ResidualEnergies, StreamUpdates
 from meanfield.simulation.one_step import drawn_population, random_batches
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.training.trained import TrainedResidualEnergies
+from meanfield.theory.mean_field.plain_steps import DRAWS as ERROR_DRAWS
 from meanfield.theory.tangent_kernels import OUTPUT_DRAWS, mean_field_curvatures
 from sims.common.images import photo_crops, two_classes
 from sims.common.training_data import training_data
@@ -36,6 +38,7 @@ from sims.reported_losses.study import loss_tables
 
 SEED, DRAWS = 3, range(5, 7)
 MLP = mf.MLP(depth=2, width=4, inputs=2, outputs=2)
+WIDE = mf.MLP(depth=1, width=64, inputs=2, outputs=2)
 POOLED = mf.ConvNet(depth=1, channels=9, grid=(16,), kernel=(1,), outputs=2, readout="pooled")
 CONV = mf.ConvNet(depth=2, channels=3, grid=(2,), kernel=(1,), outputs=2)
 LOOP = mf.TiedLoop(depth=2, width=4)
@@ -120,6 +123,14 @@ DRAWN = {
         drawn(MLP, Sharpness(inputs=DATA[0], loss="squared")),
         keys("weights", "biases", "curvature"),
     ),
+    "first steps on data": (
+        drawn(MLP, StepScales(inputs=DATA[0], targets=DATA[1], optimizer="adamw", batch_size=4)),
+        keys("weights", "biases", "batches"),
+    ),
+    "first steps of several samples in theory": (
+        lambda: dict(mf.predict(WIDE, level="mean_field", optimizer="adamw").data_vars),
+        keys("errors at the outputs", numbers=range(ERROR_DRAWS), seed=0),
+    ),
     "training": (trained(MLP), START | of_seeds("biases", numbers=[0]) | of_seeds("batches", numbers=range(2))),
     "training with dropout": (
         trained(mf.with_dropout(mf.MLP(depth=2, width=4, outputs=2), 0.5), epochs=1),
@@ -183,6 +194,7 @@ RNG_IMAGES, GIVEN = RNG.normal(size=(2, 1, 4, 4)), [RNG.normal(size=shape) for s
 UNUSED = {
     "energies in training": {"biases"},
     "curvatures": {"biases"},
+    "first steps on data": {"biases"},
     "training": {"biases"},
     "training with dropout": {"biases"},
     "training at drawn labels": {"biases"},

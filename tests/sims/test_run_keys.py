@@ -20,7 +20,8 @@ NAMES = [name for name in NAMES if name not in ("claims", "hyperparameters", "sw
 BESIDE = {"help", "preset", "times", "out", "force", "full", "format", "workers", "scheduler"}
 BESIDE |= {"labels"}
 # Those of a carried rate alone.
-OF_TRANSFER = {("learning_rate_scale", name) for name in ("transfer", "from", "to", "rule", "stem", "family")}
+CARRIED = ("transfer", "from", "to", "rule", "stem", "family", "optimizer", "of", "data", "batch_size")
+OF_TRANSFER = {("learning_rate_scale", name) for name in CARRIED}
 OTHER_WORDS = {
     "activation": ["linear"],
     "backend": ["cupy"],
