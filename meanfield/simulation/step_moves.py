@@ -78,14 +78,18 @@ class Kept:
         return np.divide(self._sizes, self._elements, out=np.ones_like(self._sizes), where=self._elements > 0)
 
 
+class EpsilonWarning(PremiseWarning):
+    """An epsilon leaves less than half of the signs of a first step."""
+
+
 def warn_unless_kept(share: float, step: FirstStep) -> None:
-    """Give a `PremiseWarning` where an epsilon leaves less than half of the signs."""
+    """Give an `EpsilonWarning` where an epsilon leaves less than half of the signs."""
     if share < LEAST_KEPT:
         warnings.warn(
             f"epsilon {step.epsilon:g} leaves {share:.2g} of the first step of {step.name}: the mean of "
             "|G| / (|G| + epsilon) over all elements with a gradient, which is 1 for signs. The step is nearly that of "
             "gradient descent over epsilon; give an epsilon far below the gradients, or 0",
-            PremiseWarning,
+            EpsilonWarning,
             stacklevel=2,
         )
 
@@ -288,12 +292,11 @@ class HeldUse(Use):
 
     @cached_property
     def values(self) -> Any:
-        return self.passage.input_of(self.place)
+        return super().values
 
     @cached_property
     def patches(self) -> Any:
-        own = weighted_operation_of(self.spec)
-        return own.patches(self.spec, own.seen(self.spec, self.values, self.setting), self.setting)
+        return super().patches
 
 
 @dataclass(frozen=True)

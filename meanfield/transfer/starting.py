@@ -15,6 +15,7 @@ from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.first_steps import FirstStep
+from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.transfer.premises import NOTABLE
 from meanfield.transfer.trials import CALIBRATIONS, LONGER, SCALES, departures, misses, trial_name
 
@@ -83,7 +84,7 @@ def starting_rate(
     calibration = CALIBRATIONS[name]
     how: dict[str, Any] = {"loss": loss, "epsilon": epsilon, "batch_size": batch_size, "draws": draws, "seed": seed}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "epsilon .* leaves", PremiseWarning)  # said below, with what it means here
+        warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
     scale = SCALES[calibration.of]
     median, error = median_scale(scales, scale)

@@ -215,7 +215,7 @@ def _heading(dataset: xr.Dataset) -> str:
 
 
 REPORT = Report(
-    question="Which depth law has eta* of one step of the optimizer that trains: descent, AdamW or Muon?",
+    question="Has eta* of one step of AdamW or Muon another depth law than that of one step of descent?",
     answer=_answer,
     heading=_heading,
     brief=_brief,

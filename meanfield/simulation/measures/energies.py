@@ -266,6 +266,8 @@ class Energies(Measure):
             require_device_memory(net, workers, self.weights, self.precision)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        if self.of_whole_net:
+            return draw_whole_steps(net, seed, draws, self)
         return draw_energies_on(net, seed, draws, **self.options)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
@@ -322,11 +324,6 @@ def draw_energies_on(
     Raises OverflowError where the precision does not reach.
     """
     arrays = arrays_of(backend, precision)
-    if Energies(weights=weights, **options).of_whole_net:
-        with overflow_silent():
-            numbers = draw_whole_steps(net, seed, draws, Energies(weights=weights, **options))
-        require_energies({name: values for name, values in numbers.items() if name != "output_error"}, may_vanish=True)
-        return numbers
     with overflow_silent():
         if arrays.normals is None:
             numbers = draw_energies(net, seed, draws, arrays, weights, **options)
@@ -377,25 +374,29 @@ def draw_energies(
 def draw_whole_steps(net: Net, seed: int, draws: range, asked: Energies) -> dict[str, Array]:
     """label_term, output_term, update_energy and relative_update_energy (D, L), output_update_energy, output_error.
 
-    Under gradient descent label and output column add up, once draws are averaged over the sign of the labels.
+    Under gradient descent label and output column add up, once draws are averaged over the sign of the labels. Raises
+    OverflowError where floats do not reach.
     """
-    state, gradient = drawn_passes(whole_net(net), seed, draws, asked)
-    whole_error = () if asked.step.is_descent else ((-1.0, 1.0),)
-    energies, moved, c, kept = whole_step(
-        state, gradient, asked.step, net.role_of, len(net.units), asked.loss, sums=whole_error
-    )
-    if asked.step.is_descent:
-        update, output = energies.sum(axis=2), moved.sum(axis=1)
-    else:
-        update, output = energies[:, :, 2], moved[:, 2]
-    return {
-        "label_term": energies[:, :, 0],
-        "output_term": energies[:, :, 1],
-        "update_energy": update,
-        "relative_update_energy": relative(update, c),
-        "output_update_energy": output[:, None],
-        "output_error": error_at_output(gradient, asked.loss)[:, None],
-    } | kept
+    with overflow_silent():
+        state, gradient = drawn_passes(whole_net(net), seed, draws, asked)
+        whole_error = () if asked.step.is_descent else ((-1.0, 1.0),)
+        energies, moved, c, kept = whole_step(
+            state, gradient, asked.step, net.role_of, len(net.units), asked.loss, sums=whole_error
+        )
+        if asked.step.is_descent:
+            update, output = energies.sum(axis=2), moved.sum(axis=1)
+        else:
+            update, output = energies[:, :, 2], moved[:, 2]
+        numbers = {
+            "label_term": energies[:, :, 0],
+            "output_term": energies[:, :, 1],
+            "update_energy": update,
+            "relative_update_energy": relative(update, c),
+            "output_update_energy": output[:, None],
+        } | kept
+        error = error_at_output(gradient, asked.loss)[:, None]
+    require_energies(numbers, may_vanish=True)
+    return numbers | {"output_error": error}
 
 
 def column_terms(columns: ColumnEnergies) -> dict[str, Array]:
