@@ -3,6 +3,7 @@
 from meanfield.execution.chunks import PieceStore, one_thread
 from meanfield.execution.digests import code_digest, digest, provenance, sources_digest
 from meanfield.execution.run import Run, simulate_all
+from meanfield.execution.step_scales import scales_run
 from meanfield.execution.training import training_run
 from meanfield.execution.workers import Workers, interrupts_held, pool
 
@@ -16,6 +17,7 @@ __all__ = [
     "one_thread",
     "pool",
     "provenance",
+    "scales_run",
     "simulate_all",
     "sources_digest",
     "training_run",

@@ -5,7 +5,7 @@ from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.premises import PRE_NORM_TRAINED, depth_over_width
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
-from meanfield.transfer.trials import PRE_NORM, slopes_part
+from meanfield.transfer.trials import PRE_NORM, SCALES, slopes_part
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PRE_NORM_TRAINED",
     "RIVALS",
     "RULES",
+    "SCALES",
     "GivenPower",
     "LawQuestion",
     "OneStep",

@@ -79,6 +79,7 @@ class Claim:
         premise: what the source assumes and the networks do not have, where the claim fails.
         brief: the statement in a line of a list, where that needs fewer words.
         identity: whether the claim holds by construction, so that its checks test this library and not the networks.
+        preset: the one that the verdict rests on, where that is not the one of all other claims: its runs take hours.
 
     Raises:
         TypeError: a kind that is none.
@@ -96,6 +97,7 @@ class Claim:
     premise: str = ""
     brief: str = ""
     identity: bool = False
+    preset: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, Kind):

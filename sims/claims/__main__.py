@@ -4,7 +4,8 @@ Runs the simulations that the claims rest on (a finished one is read, an interru
 on their datasets, and writes the verdicts as Markdown, JSON and one HTML page that leads to those of the runs. The exit
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
 it counts how many seeds give each verdict, and says which claims none decides; `--times 8` repeats them with eight
-times the draws. With `--page docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page. Records name
+times the draws. Claims on nets that train for long rest on the preset evidence, and are judged at no other but smoke.
+With `--page docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page. Records name
 the commit of the code, which must have no other changes than records and page.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from sims.common.command import CommandParser, Preset, Service, add_worker_options
 
 # With how long they take.
-PRESETS = {"smoke": "80 s", "default": "19 min", "paper": "80 h"}
+PRESETS = {"smoke": "2 min", "default": "19 min", "evidence": "4 h", "paper": "80 h"}
 DIFFERENT = 1
 
 
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.record:
         _require_recordable(options)
         record.clean_commit()
-    claims = chosen_claims(options.only)
+    claims = chosen_claims(options.only, options.preset)
     folder = options.out or Path("results") / f"claims-{options.preset}-{options.seed}{_times(options, '-times-')}"
     shared = RunOptions(options.preset, options.seed, options.workers, options.force, options.times)
     if options.seeds > 1:

@@ -16,11 +16,13 @@ from sims import simulation
 from sims.claims.catalogue import CLAIMS
 from sims.claims.forms import Judgement, by_kind, section_of, table_of
 from sims.claims.record import Entry, findings_of, recorded, seeds_of
+from sims.claims.runs import rests_on
 from sims.claims.seeds import undecided_by_all
 
 # Subjects and papers, by the letter of the claims' names.
 PAPERS = {
     "A": "Depth and the learning rate (Zhang et al. 2026, and Zhang et al. 2025 where it says the same)",
+    "E": "Nets that learn: what one step of the optimizer says of the rates that train best (ours)",
     "L": "Networks that apply one layer over and over (Wang et al. 2026)",
     "O": "One step of the optimizer that trains (ours, and tables of Zheng et al. 2026)",
     "S": "Hyperparameters over width and depth (Zheng et al. 2026)",
@@ -111,7 +113,7 @@ def recorded_page(preset: str) -> str:
 def evidence_page(preset: str) -> str:
     """A section for each claim whose verdict is recorded, and how often other seeds contradict the verdicts."""
     shown = {name: judgement for name, judgement in _judgements(preset).items() if judgement.origin}
-    parts = [EVIDENCE, *_over_seeds(recorded(preset), recorded(COUNTED))]
+    parts = [EVIDENCE, *_over_seeds(_kept(preset), recorded(COUNTED))]
     for letter, paper in PAPERS.items():
         sections = [section_of(judgement).markdown() for name, judgement in shown.items() if name.startswith(letter)]
         parts += [f"## {paper}", *sections] if sections else []
@@ -136,9 +138,15 @@ def _over_seeds(kept: Mapping[str, Entry], counted: Mapping[str, Entry]) -> list
     return [fill(text, WIDTH, break_on_hyphens=False) for text in paragraphs]
 
 
+def _kept(preset: str) -> dict[str, Entry]:
+    """The record of a preset, and of claims that rest on another one that of theirs."""
+    others = {claim.preset for claim in CLAIMS.values() if not rests_on(claim, preset)}
+    return {name: entry for other in [preset, *sorted(others)] for name, entry in recorded(other or preset).items()}
+
+
 def _judgements(preset: str) -> dict[str, Judgement]:
     """Every claim, as it is recorded."""
-    kept, counted = recorded(preset), recorded(COUNTED)
+    kept, counted = _kept(preset), recorded(COUNTED)
     return {
         name: _judgement(claim, kept[name], seeds_of(counted.get(name, {})))
         if name in kept
@@ -153,7 +161,8 @@ def _judgement(claim: Claim, entry: Entry, seeds: Entry) -> Judgement:
     if "findings" not in entry:
         return Judgement(claim, verdict)
     commit = f", commit {entry['commit']}" if entry["commit"] else ""
-    origin = {"recorded": f"seed {entry['seed']}{commit}", "other seeds": _other_seeds(claim, seeds)}
+    at = f"preset {claim.preset}, " * bool(claim.preset)
+    origin = {"recorded": f"{at}seed {entry['seed']}{commit}", "other seeds": _other_seeds(claim, seeds)}
     findings = findings_of(entry)
     same = len(seeds["comparisons"]) == len(findings)
     by_seed = [_counts(counts) or "the same numbers from all" for counts in seeds["comparisons"]] if same else []

@@ -105,13 +105,32 @@ def _plain(power: Power | None) -> Any:
     return {name: share and float(f"{share:.3g}") for name, share in asdict(power).items()}
 
 
-def chosen_claims(only: str | None) -> list[Claim]:
-    """Those named in a comma-separated list, in the catalogue's order; all of them without one."""
+# At this preset every claim is judged, whichever its verdict rests on.
+SMALLEST = "smoke"
+
+
+def rests_on(claim: Claim, preset: str) -> bool:
+    """Whether a claim is judged at a preset: claims with one of their own at no other, but for the smallest."""
+    return preset == SMALLEST or preset == claim.preset or not (claim.preset or preset in OWN_PRESETS)
+
+
+OWN_PRESETS = {claim.preset for claim in CLAIMS.values() if claim.preset}
+
+
+def chosen_claims(only: str | None, preset: str) -> list[Claim]:
+    """Those named in a comma-separated list, in the catalogue's order; without one all that rest on the preset.
+
+    Raises:
+        ValueError: a name that is none, or that of a claim which rests on another preset.
+    """
     if only is None:
-        return list(CLAIMS.values())
+        return [claim for claim in CLAIMS.values() if rests_on(claim, preset)]
     wanted = [name.strip() for name in only.split(",")]
     for name in wanted:
         require_choice("--only", name, CLAIMS)
+        if not rests_on(CLAIMS[name], preset):
+            other = CLAIMS[name].preset or "default"
+            raise ValueError(f"--only has {name}, which rests on runs of another preset: give --preset {other}")
     return [claim for claim in CLAIMS.values() if claim.id in wanted]
 
 

@@ -229,7 +229,7 @@ def _dropped(build: Builder) -> Builder:
 
 
 # Depth counts layers, blocks of residual nets and Transformers, steps of loops. "init": branches of variance 1/K;
-# "multiplier": branches times K^(-1/2), for blocks of one layer, or "k=2", of two layers under "init".
+# "multiplier": branches times K^(-1/2), for blocks of one layer; "k=2", "k=3": blocks of as many under "init".
 FAMILIES: dict[str, Builder] = {
     "mlp": _mlp,
     "mlp gelu": partial(_mlp, activation="gelu"),
@@ -241,6 +241,7 @@ FAMILIES: dict[str, Builder] = {
     "residual mlp init": _residual_mlp,
     "residual mlp multiplier": partial(_residual_mlp, scaling="multiplier_sqrt"),
     "residual mlp k=2": partial(_residual_mlp, block_depth=2),
+    "residual mlp k=3": partial(_residual_mlp, block_depth=3),
     "residual cnn init": _residual_conv,
     "residual cnn multiplier": partial(_residual_conv, scaling="multiplier_sqrt"),
     "residual cnn k=2": partial(_residual_conv, block_depth=2),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Table, fitted, number, signed
-from sims.learning_rate_search import claims
+from sims.learning_rate_search import claims, first_steps
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
@@ -22,6 +23,9 @@ WORDS = {
     "whose images, labels, loss and optimizer are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
+    "outputs": "scale of one step of the optimizer that trains, on the data, loss and batches of training: the rate at "
+    "which it moves the outputs by 1 (mean square, median over drawn nets); relative, the layers, each over its own "
+    "size; last, the last layer over its size; absolute, the layers.",
     "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds, where none is 0.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
@@ -170,6 +174,60 @@ RATE_TABLE = Table(
 )
 
 
+# Scales of one step, in the order of the tables.
+OF = ("outputs", "relative", "last", "absolute")
+
+
+def _step_column(of: str, whose: str = "") -> Column:
+    return Column(
+        f"{DESCENDS}{of}" if whose else of,
+        lambda at: number(claims.scale_slope(tuned_rates.with_minima(at), f"{whose}{of}_scale")),
+    )
+
+
+DESCENDS = "descent: "
+STEP_TABLE = Table(
+    "step table",
+    lambda dataset: (
+        f"Slopes in depth of tuned rates beside those of one step of {dataset.attrs['optimizer']} on the data, by what "
+        "it moves"
+    ),
+    ["family"],
+    "family",
+    [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        *map(_step_column, OF),
+        _step_column("outputs", "descent_"),
+        _step_column("relative", "descent_"),
+    ],
+)
+
+
+def _learns(at: xr.Dataset) -> str:
+    least = float(at["final_loss"].min("rate").mean("draw"))
+    return f"{least:.2f}{'' if least < first_steps.LEARNED * float(at['chance_loss']) else ' *'}"
+
+
+def _over_tuned(at: xr.Dataset, name: str) -> str:
+    return number(float(at[name]) / 10.0 ** float(at["tuned_rate_log10"]))
+
+
+NAMED_TABLE = Table(
+    "named table",
+    "Scales of one step over the tuned rate (* loss above a third of chance: the net hardly learns)",
+    ["family", "depth"],
+    "net",
+    [
+        Column("loss", _learns),
+        *(
+            Column(header, partial(_over_tuned, name=name))
+            for header, name in [*((of, f"{of}_scale") for of in OF), ("2/lambda_max", "stable_rate")]
+        ),
+    ],
+    key=lambda family, depth: f"{family} {depth}",
+)
+
+
 def _without_parabola(dataset: xr.Dataset) -> str:
     """Minima that are rates of the search, and nets that no rate trains, each with the reason."""
     errors = dataset["seed_tuned_rate_log10_stderr"]
@@ -229,12 +287,16 @@ def _seeds_needed(dataset: xr.Dataset) -> str:
     )
 
 
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    return [*claims.findings(dataset), *first_steps.findings(dataset)]
+
+
 REPORT = Report(
     question="Do tuned rates follow over depth the one-step scale of white inputs and labels?",
     answer=_answer,
     heading=HEADING,
     brief=BRIEF,
-    parts=[SLOPE_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, _advice],
-    findings=claims.findings,
+    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, _advice],
+    findings=_findings,
     words=WORDS,
 )

@@ -1,9 +1,10 @@
 """The learning rate that trains best, over depth: does it follow the one-step scale eta*(L)?
 
-For every family and depth, nets are trained on real images under many learning rates from several seeds, and the rate
+For every family and depth, nets are trained on real data under many learning rates from several seeds, and the rate
 that minimises the training loss is searched for (Zhang et al. 2026, section 4.1). Its slope in depth stands beside that
-of the one-step theory over the same depths, the papers' slopes, and 2 / lambda_max of the loss's curvature at
-initialisation, which is an absolute rate with nothing tuned.
+of the one-step theory over the same depths, the papers' slopes, 2 / lambda_max of the loss's curvature at
+initialisation, and the scales of one step of the optimizer that trains, on the data, the loss and the batches of
+training. The last two are rates in absolute terms, with nothing tuned.
 """
 
 import argparse
@@ -19,9 +20,10 @@ import xarray as xr
 
 from meanfield import Chain
 from meanfield.common import derived_seed
+from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
-from meanfield.transfer import Tuning, tune_all
+from meanfield.transfer import SCALES, Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
 from sims.common import images
 from sims.common.command import Option, Preset, ladder_of
@@ -29,6 +31,7 @@ from sims.common.datasets import Variable, attributes, over
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
+from sims.learning_rate_search import first_steps
 from sims.learning_rate_search.claims import CLAIMS, NAME, PLAIN
 from sims.learning_rate_search.report import REPORT
 
@@ -38,7 +41,7 @@ NETS, TRAINING = "nets", "training"
 OPTIONS = (
     Option(
         "families",
-        "families of nets (quote names of several words)",
+        "families of nets (quote names of several words), of --data, or each 'FAMILY on SOURCE'",
         metavar="NAME",
         many="+",
         check=lambda written, given: list(dict.fromkeys(given)),
@@ -64,7 +67,7 @@ OPTIONS = (
     ),
     Option("samples", "samples of the data", int, group=TRAINING),
     Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", group=TRAINING),
-    Option("epochs", "passes over the data", int, 1, group=TRAINING),
+    Option("epochs", "passes over the data", int, group=TRAINING),
     Option(
         "optimizer",
         "sgd (default, without momentum) or another name that meanfield.train takes",
@@ -92,9 +95,33 @@ ABLATIONS = [
     "residual cnn k=2",
 ]
 ALL = [*PLAIN, *RESIDUAL, *OTHERS]
+# Nets that learn in 896 steps of batches of 16 on 1,792 samples.
+LEARNING = [
+    "mlp",
+    *RESIDUAL,
+    "residual mlp k=3",
+    "loop linear",
+    "loop sqrt",
+    "cnn on mnist",
+    "residual cnn init on mnist",
+    "residual cnn multiplier on mnist",
+    "residual cnn init batch norm on mnist",
+]
 PRESETS = {
-    "smoke": Preset("15 s", families=ALL, depths=[2, 4], channels=4, width=16, draws=2, samples=96),
-    "default": Preset("2 min", families=ALL, depths=[2, 4, 8, 16], channels=16, width=64, draws=20, samples=1792),
+    "smoke": Preset("15 s", families=ALL, depths=[2, 4], channels=4, width=16, draws=2, samples=96, epochs=1),
+    "default": Preset(
+        "2 min", families=ALL, depths=[2, 4, 8, 16], channels=16, width=64, draws=20, samples=1792, epochs=1
+    ),
+    "evidence": Preset(
+        "60 min",
+        families=LEARNING,
+        depths=[2, 4, 8, 16],
+        channels=16,
+        width=64,
+        draws=12,
+        samples=1792,
+        epochs=8,
+    ),
     "paper": Preset(
         "20 h",
         families=[*ALL, *ABLATIONS],
@@ -103,11 +130,14 @@ PRESETS = {
         width=128,
         draws=32,
         samples=1792,
+        epochs=1,
     ),
 }
 
 # What is measured.
 
+# Between a family and its data.
+ON = " on "
 # Architectures of table 1 of Zhang et al. 2026, by how the names of families here begin.
 TRANSFORMER = "transformer"
 PRINTED = {"cnn": "CNN", "residual cnn": "ResNet", TRANSFORMER: "ViT"}
@@ -118,14 +148,32 @@ TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
 # Seeds of training are whole numbers of 63 bits.
 SEED_BITS = 62
 MIDDLE = 0.5
+# Nets that are drawn for the scales of one step.
+STEP_DRAWS = 64
 # What every seed has of its own.
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
-
+# One step of whose optimizer a scale is of, and what moves by 1.
+STEPS = {"": "one step of the optimizer that trains", "descent_": "one step of gradient descent"}
+MOVED = {
+    "absolute": "layers",
+    "relative": "layers, each over its own size,",
+    "last": "the last layer over its own size",
+    "outputs": "the outputs",
+}
 
 VARIABLES = (
     Variable("complete", "whether the search of every seed has ended"),
     Variable("located", "seeds that have a minimum"),
     Variable("one_step_scale", "label term's eta*, mean field, of white inputs and labels", "of loops, of the stream"),
+    *(
+        Variable(
+            f"{whose}{of}_scale",
+            f"rate at which {step} moves {moved} by 1",
+            "median over drawn nets, on the data, loss and batches of training",
+        )
+        for (whose, step), (of, moved) in product(STEPS.items(), MOVED.items())
+    ),
+    Variable("chance_loss", "loss where all classes have the same probability"),
     Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
     Variable("family", "family of nets"),
     Variable("rate", "learning rate"),
@@ -136,15 +184,23 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """What is tuned, family by family through all depths."""
     places = list(product(options.families, options.depths))
     nets = [_net(options, *place) for place in places]
-    data = shared_training_data(options.data, nets, samples=options.samples, seed=options.seed)
-    given = zip(places, nets, data, strict=True)
-    tunings = [_tuning(options, *place, net, inputs_and_labels) for place, net, inputs_and_labels in given]
+    data: dict[int, tuple[Any, Any]] = {}
+    for source in dict.fromkeys(_source(options, family) for family in options.families):
+        of_source = [place for place, (family, _) in enumerate(places) if _source(options, family) == source]
+        how: dict[str, Any] = {"samples": options.samples, "seed": options.seed}
+        data |= zip(of_source, shared_training_data(source, [nets[at] for at in of_source], **how), strict=True)
+    tunings = [_tuning(options, *place, nets[at], data[at]) for at, place in enumerate(places)]
     return {"tunings": tunings, "depths": options.depths}
+
+
+def _source(options: argparse.Namespace, family: str) -> str:
+    """The data of a family: those that its name ends with, or those of the run."""
+    return family.partition(ON)[2] or str(options.data)
 
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
     width = options.channels if family.startswith(NARROW) else options.width
-    return trained_net(family, _blocks(family, [depth])[0], width, options.data)
+    return trained_net(family.partition(ON)[0], _blocks(family, [depth])[0], width, _source(options, family))
 
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
@@ -176,10 +232,11 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
     rates = sorted(set(np.concatenate([of_net["rate"].values for of_net in tuned])))
     axes = {"family": options.families, "depth": depths}
     parts = [
+        over(axes, _step_scales(options, results, tunings)),
         over(axes, [_row(of_net, rates) for of_net in tuned], "rate", "draw").assign_coords(rate=rates),
         over(axes, [{name: of_net[name].values for name in SEEDS} for of_net in tuned], "draw"),
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, options.families, depths)]),
-        over({"family": options.families}, [{"printed_slope": _printed(family)} for family in options.families]),
+        over({"family": options.families}, [_of_family(options, family) for family in options.families]),
     ]
     described = attributes(
         options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width", "spacing"
@@ -200,6 +257,34 @@ def _row(of_net: xr.Dataset, rates: Sequence[float]) -> dict[str, Any]:
     return row | {name: of_net.attrs[name] for name in ("complete", "located")}
 
 
+def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequence[Tuning]) -> list[dict[str, float]]:
+    """Medians over drawn nets of the four scales of one step, and of one of descent, with their errors, net by net."""
+    methods = dict.fromkeys([options.optimizer, "sgd"])
+    runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
+    made = simulate_all(runs, workers=options.workers, store=results.pieces)
+    own, of_descent = made[: len(tunings)], made[-len(tunings) :]
+    named = list(product(SCALES.items(), ("", "_stderr")))
+    return [
+        {
+            f"{whose}{of}_scale{end}": float(of_net[f"{name}_quantile{end}"].sel(quantile=MIDDLE))
+            for whose, of_net in zip(STEPS, pair, strict=True)
+            for (of, name), end in named
+        }
+        for pair in zip(own, of_descent, strict=True)
+    ]
+
+
+def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str) -> Run:
+    """Of nets that are not among those that train."""
+    shared = {"optimizer": optimizer, "batch_size": options.batch_size, "precision": tuning.training["precision"]}
+    return scales_run(tuning.net, tuning.data, draws=STEP_DRAWS, seed=options.seed, **shared)
+
+
+def _of_family(options: argparse.Namespace, family: str) -> dict[str, float]:
+    chance = float(np.log(images.DataShape.of(_source(options, family)).classes))
+    return {"printed_slope": _printed(family), "chance_loss": chance}
+
+
 def _one_step(tunings: Sequence[Tuning], families: Sequence[str], depths: Sequence[int]) -> Iterator[float]:
     """Mean-field eta* of the label term on white inputs; of residual nets on grids under a convolutional readout.
 
@@ -214,8 +299,8 @@ def _one_step(tunings: Sequence[Tuning], families: Sequence[str], depths: Sequen
 
 def _printed(family: str) -> float:
     """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
-    if family in TABLE_3:
-        return TABLE_3[family]
+    if (alone := family.partition(ON)[0]) in TABLE_3:
+        return TABLE_3[alone]
     kinds = [TABLE_1[kind] for begin, kind in PRINTED.items() if family.startswith(begin)]
     return float(np.mean(kinds[0])) if kinds else float("nan")
 
@@ -230,7 +315,7 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=CLAIMS,
+    claims=(*CLAIMS, *first_steps.CLAIMS),
     # The images of a run without --data.
     require_installed=partial(images.require_installed, "digits"),
 )

@@ -1,8 +1,10 @@
 """Worlds in which claims on the rates that train best get another verdict."""
 
 import numpy as np
+import xarray as xr
 
 from sims.claims.catalogue import CLAIMS
+from sims.learning_rate_search import first_steps
 from tests.sims.claim_controls.changes import ERROR, many_draws
 
 
@@ -24,6 +26,37 @@ def _tuned(claim):
         return {"learning_rate_search": dataset.assign(put)}
 
     return exact
+
+
+# Families that the small runs have not, by those that stand for them.
+STAND_IN = {"cnn": "cnn on mnist", "transformer post": "residual cnn init batch norm on mnist"}
+
+
+def first_steps_are_right(runs):
+    """Nets of every optimizer learn, and are tuned where one step moves by 1 what their group is held to."""
+    names = [check.run for check in CLAIMS["E2"].checks]
+    return {name: following(runs[name]) for name in dict.fromkeys(names)}
+
+
+def following(dataset, off=0.0, of="outputs"):
+    """Tuned rates that follow the scales of one step of each group, all of one constant, but for a power of depth."""
+    names = [STAND_IN.get(str(family), str(family)) for family in dataset["family"].values]
+    dataset = dataset.assign_coords(family=names)
+    by_group = {name: scale for scale, families in first_steps.GROUPS.values() for name in families}
+    rates = xr.concat([dataset.sel(family=name)[f"{by_group.get(name, of)}_scale"] for name in names], "family")
+    log_rates = np.log10(rates) + off * np.log10(dataset["depth"])
+    tiny = {f"{name}_stderr": ERROR * dataset[name] for name in dataset.data_vars if str(name).endswith("_scale")}
+    exact = {"tuned_rate_log10": log_rates, "tuned_rate_log10_stderr": ERROR + 0 * log_rates}
+    learned = {"final_loss": 0 * dataset["final_loss"].fillna(0.1).clip(max=1.0) + 0.1}
+    kept = {name: value for name, value in tiny.items() if not name.startswith("one_step")}
+    return dataset.assign(exact | learned | kept | {"located": 0 * dataset["located"] + 64})
+
+
+def named_by_outputs(runs):
+    """The same, tuned where the outputs move by 1 in every family."""
+    exact = first_steps_are_right(runs)
+    rates = {name: np.log10(dataset["outputs_scale"]) for name, dataset in exact.items()}
+    return {name: dataset.assign(tuned_rate_log10=rates[name]) for name, dataset in exact.items()}
 
 
 def stable_rates_are_best(runs):
@@ -51,6 +84,8 @@ def _carried(rule, loss):
 
 
 CONTROLS = {
+    **{f"E1{part}": first_steps_are_right for part in "abcd"},
+    "E2": named_by_outputs,
     "A21b": _tuned("A21b"),
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
     "T7": stable_rates_are_best,

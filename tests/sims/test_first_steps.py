@@ -1,0 +1,99 @@
+"""Tuned rates beside one step of the optimizer that trains: verdicts on made-up rates, with what must be refuted."""
+
+import numpy as np
+import pytest
+
+from meanfield.verification.verdicts import Verdict
+from sims.claims.catalogue import CLAIMS
+from sims.learning_rate_search import first_steps
+from tests.sims.claim_controls.training import following
+
+RUN = "learning_rate_search-optimizer-adamw"
+
+
+@pytest.fixture
+def followed(smoke_runs):
+    """Rates that follow AdamW's first step, from 64 seeds."""
+    return following(smoke_runs[RUN])
+
+
+@pytest.mark.parametrize("group", first_steps.GROUPS)
+def test_rates_that_follow_one_step_are_confirmed_and_shuffled_ones_are_not(followed, group):
+    assert first_steps.judge_slopes(followed, group).verdict is Verdict.CONFIRMED
+    rates = followed["tuned_rate_log10"]
+    level = followed.assign(tuned_rate_log10=rates.mean("depth") + 0 * rates)
+    off = first_steps.judge_slopes(level, group)
+    slopes = [first_steps.step_slope(followed.sel(family=name), f"{of}_scale")[0] for of, name in _members(group)]
+    steep = max(map(abs, slopes)) > 2 * first_steps.ALLOWED
+    assert (off.verdict is Verdict.REFUTED) is steep
+
+
+def _members(group):
+    of, names = first_steps.GROUPS[group]
+    known = {"residual mlp init", "mlp", "loop sqrt", "residual cnn init batch norm on mnist"}
+    return [(of, name) for name in names if name in known]
+
+
+def test_the_scale_of_a_wrong_optimizer_loses(followed):
+    """Slopes of rates that follow descent where the claim is of AdamW, as far apart as the two steps are."""
+    of, _ = first_steps.GROUPS["residual nets"]
+    descended = followed.assign(tuned_rate_log10=np.log10(followed[f"descent_{of}_scale"]))
+    for name in ("residual mlp multiplier", "residual mlp k=2"):
+        at = followed.sel(family=[name])
+        apart = [first_steps.step_slope(at.sel(family=name), f"{whose}{of}_scale")[0] for whose in ("", "descent_")]
+        if abs(np.diff(apart)[0]) > 1.2 * first_steps.ALLOWED:
+            verdict = first_steps.judge_slopes(descended.sel(family=[name]), "residual nets").verdict
+            assert verdict is Verdict.REFUTED
+            break
+    else:
+        pytest.fail("no family tells the two optimizers apart")
+
+
+def test_slopes_within_the_allowance_are_one(followed):
+    depth = np.log10(followed["depth"])
+    for power, verdict in ((0.14, Verdict.CONFIRMED), (0.2, Verdict.REFUTED), (-0.2, Verdict.REFUTED)):
+        moved = followed.assign(tuned_rate_log10=followed["tuned_rate_log10"] + power * depth)
+        assert first_steps.judge_slopes(moved, "plain nets").verdict is verdict
+
+
+def test_nets_that_hardly_learn_count_nothing(followed):
+    """A loss of a third of chance is the limit, at the tuned rate."""
+    losses = followed["final_loss"] * 0 + 0.34 * np.log(10)
+    idle = followed.assign(final_loss=losses)
+    finding = first_steps.judge_slopes(idle, "plain nets")
+    assert (finding.verdict, finding.evidence) == (Verdict.INCONCLUSIVE, "no family learns at two depths or more")
+    assert not first_steps.learning(idle).any()
+    assert first_steps.learning(followed.assign(final_loss=losses * 0.97)).all()
+
+
+def test_a_rival_is_far_from_the_claim_somewhere(followed):
+    families = [followed.sel(family="residual mlp init"), followed.sel(family="mlp")]
+    name, slopes = first_steps.rival_slopes(families, "outputs", np.array([-1.45, -0.9]), descends=True)
+    assert (name, list(slopes)) == (first_steps.THREE_HALVES, [-1.5, -1.5])
+    name, _ = first_steps.rival_slopes(families, "outputs", np.array([-1.45, -1.3]), descends=True)
+    assert name == first_steps.NO_CHANGE
+
+
+def test_named_rates_are_judged_on_families_that_fitted_nothing(followed):
+    """All rates by the outputs' scale, over a constant of 3: within a factor of 1.9, and not of 2.1."""
+    exact = followed.assign(tuned_rate_log10=np.log10(followed["outputs_scale"] / 3))
+    assert first_steps.calibration(exact) == ("outputs", pytest.approx(np.log10(3)))
+    assert first_steps.judge_named(exact).verdict is Verdict.CONFIRMED
+    held = np.array([first_steps.HELD_OUT in str(family) for family in exact["family"].values])
+    shift = xr_like(exact, held)
+    for factor, verdict in ((1.9, Verdict.CONFIRMED), (2.1, Verdict.REFUTED), (1 / 2.1, Verdict.REFUTED)):
+        moved = exact.assign(tuned_rate_log10=exact["tuned_rate_log10"] + np.log10(factor) * shift)
+        assert first_steps.judge_named(moved).verdict is verdict
+    alone = exact.isel(family=~held)
+    assert first_steps.judge_named(alone).verdict is Verdict.INCONCLUSIVE
+
+
+def xr_like(dataset, held):
+    """1 of held-out families, 0 of others."""
+    return dataset["tuned_rate_log10"] * 0 + np.where(held, 1.0, 0.0)[:, None]
+
+
+def test_rows_rest_on_runs_of_hours():
+    for name in ("E1a", "E1b", "E1c", "E1d", "E2"):
+        assert CLAIMS[name].preset == "evidence"
+        assert len(CLAIMS[name].runs) == len(first_steps.OPTIMIZERS)
