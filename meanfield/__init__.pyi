@@ -43,6 +43,7 @@ from .execution.workers import Workers as Workers
 # Training, and its first step.
 from .execution.training import train as train
 from .execution.step_scales import step_scales as step_scales
+from .optimizers.schedules import WarmupCosine as WarmupCosine
 
 # Predictions.
 from .theory.prediction import predict as predict
