@@ -32,11 +32,12 @@ class TrainingOptions:
         steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
             whole mini-batches: the last samples, fewer than a batch, are left out.
         batch_size: samples of a mini-batch; all of them if left out.
-        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
-            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum ("muon" with the factor
-            sqrt(max(1, n_out / n_in)) of the published program); two of them as "muon-adamw", of which the first steps
-            hidden matrices; or an optimizer with settings of its own, such as `SGD(0.9)`. "sophia" sums the curvature
-            over all outputs; `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
+        optimizer: "sgd", gradient descent without momentum, or "sgd_momentum", with a momentum of 0.9; another name of
+            the library's optimizers, "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with
+            its usual momentum ("muon" with the factor sqrt(max(1, n_out / n_in)) of the published program); two of them
+            as "muon-adamw", of which the first steps hidden matrices; or an optimizer with settings of its own, such as
+            `SGD(0.99)`. "sophia" sums the curvature over all outputs; `Sophia(sampled=True)` takes it at labels that a
+            seed keys, as in practice.
         loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
             samples and output sites.
         weight_decay: lambda.

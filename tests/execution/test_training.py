@@ -249,9 +249,31 @@ def test_momentum_and_other_settings_reach_the_optimizer():
     assert finals[0] == float(mf.train(net, data, optimizer=SGD(0.0), **how).final_loss.squeeze())
 
 
+def test_descent_with_momentum_has_a_name_and_descends_at_its_first_step():
+    """Hyperparameter tables do not know it: they are the paper's."""
+    net, data = NETS["mlp"], data_of(NETS["mlp"])
+    how = {"rates": 0.05, "steps": 8, "batch_size": BATCH}
+    named, own = (mf.train(net, data, optimizer=optimizer, **how) for optimizer in ("sgd_momentum", SGD(0.9)))
+    np.testing.assert_array_equal(named.loss, own.loss)
+    assert named.attrs == own.attrs
+    weights = [np.ones(shape) for shape in net.weight_shapes]
+    moved, descended = (
+        mf.one_step(net, weights, data[0][:1], targets=data[1][:1], loss="cross_entropy", optimizer=optimizer)
+        for optimizer in ("sgd_momentum", "sgd")
+    )
+    for each, of_descent in zip(moved, descended, strict=True):
+        np.testing.assert_array_equal(each, of_descent)
+    of_momentum, of_descent = (mf.step_scales(net, data, draws=4, optimizer=name) for name in ("sgd_momentum", "sgd"))
+    np.testing.assert_array_equal(of_momentum.output_learning_rate_scale, of_descent.output_learning_rate_scale)
+    with pytest.raises(ValueError, match="'sgd' without momentum alone"):
+        mf.starting_rate(net, data, optimizer="sgd_momentum", draws=4)
+    with pytest.raises(ValueError, match="sgd_momentum"):
+        mf.hyperparameter_table("sgd_momentum", 2)
+
+
 def test_nets_learn():
     """Under every name some rate of a ladder takes more off the loss than next to none."""
-    for optimizer in ("sgd", "lion", "sophia", "shampoo", "soap", "muon_kimi", "sso"):
+    for optimizer in ("sgd", "sgd_momentum", "lion", "sophia", "shampoo", "soap", "muon_kimi", "sso"):
         how = {"rates": [1e-6, 0.003, 0.03], "epochs": 4, "batch_size": 10}
         trained = mf.train(NET, (INPUTS, LABELS), optimizer=optimizer, **how)
         still, *others = trained.final_loss.isel(seed=0).values
