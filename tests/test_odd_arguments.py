@@ -241,6 +241,15 @@ SERVED = {
         "most_rates": 8,
         **TRAINED,
     },
+    "range_test": {
+        "net": NET,
+        "data": DATA,
+        "low": 1e-3,
+        "high": 10.0,
+        **{name: value for name, value in TRAINED.items() if name not in ("epochs", "schedule")},
+        "seeds": 2,
+        "steps": 17,
+    },
     "WarmupCosine": {"warmup": 0.1, "final": 0.0},
     "transfer_hyperparameters": {
         "optimizer": "muon",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.common.validation import Array, not_negative, settle
+from meanfield.common.validation import Array, not_negative, require_positive, settle
 
 
 class Schedule(ABC):
@@ -66,6 +66,22 @@ class WarmupCosine(Schedule):
         rising = np.arange(1, warm + 1) / (warm + 1)
         falling = (1 + np.cos(np.pi * np.arange(steps - warm) / max(1, steps - warm))) / 2
         return np.concatenate([rising, self.final + (1 - self.final) * falling])
+
+
+@dataclass(frozen=True)
+class Exponential(Schedule):
+    """The rate grows by one factor a step, from this share of it at the first step to the whole of it at the last."""
+
+    first: float
+
+    def __post_init__(self) -> None:
+        first = require_positive("first of a schedule", self.first, why="nothing grows from 0 by a factor")
+        if first > 1:
+            raise ValueError(f"first of a schedule is {first:g}; give a share of the rate, at most 1")
+        settle(self, first=first)
+
+    def shares(self, steps: int) -> Array:
+        return self.first ** np.linspace(1, 0, steps)
 
 
 # By the names that options take.
