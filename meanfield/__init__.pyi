@@ -43,6 +43,7 @@ from .execution.workers import Workers as Workers
 # Training, and its first step.
 from .execution.training import train as train
 from .execution.step_scales import step_scales as step_scales
+from .optimizers.schedules import WarmupCosine as WarmupCosine
 
 # Predictions.
 from .theory.prediction import predict as predict
@@ -60,6 +61,7 @@ from .transfer.carry import explain_transfer as explain_transfer
 from .transfer.carry import Transfer as Transfer
 from .transfer.depth_law import depth_law as depth_law
 from .transfer.stability import stable_rate as stable_rate
+from .transfer.range_test import range_test as range_test
 from .transfer.starting import starting_rate as starting_rate
 from .transfer.tuning import tuned_rate as tuned_rate
 from .common.validation import PremiseWarning as PremiseWarning

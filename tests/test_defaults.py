@@ -45,6 +45,7 @@ TrainedResidualEnergies: optimizer=AdamW(beta1=0.9, beta2=0.95); rate=0.001; eps
 Transformer: heads=1; ffn=4; norm='pre'; normalisation='layer'; attention_scale='inverse_sqrt'; causal=False;
     activation='relu'; rotary=False; scaling='none'; tied=False; vocabulary=None; outputs=10; head='he';
     readout='pooled'; inputs=1
+WarmupCosine: warmup=0.1; final=0.0
 Workers: processes=None; scheduler=None
 depth_law: quantity='learning_rate_scale'; claim=None; rival=None; optimizer='sgd'; epsilon=0.0; inputs=None;
     data=None; batch_size=None; loss=None; theory=None; workers=1; resume_in=None
@@ -66,15 +67,17 @@ starting_rate: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=No
     resume_in=None
 step_scales: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0;
     precision='float64'; workers=1; resume_in=None
+range_test: seeds=4; steps=100; low=1e-07; high=10.0; batch_size=None; optimizer='sgd'; loss='cross_entropy';
+    weight_decay=0.0; epsilon=1e-08; precision='float64'; workers=1; resume_in=None
 stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
 train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None; batch_size=None; optimizer='sgd';
-    loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; precision='float64'
+    loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; schedule='constant'; precision='float64'
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
 transfer_learning_rate: rule='auto'; optimizer='sgd'; of='absolute'; data=None
 tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None; steps=None;
     epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08;
-    precision='float64'
+    schedule='constant'; precision='float64'
 with_batch_normalisation: epsilon=1e-05
 AdamW: beta1=0.9; beta2=0.95
 Gradient: curvature=None

@@ -24,7 +24,7 @@ TRAINED = {
     "loss": "cross_entropy",
     "precision": "float64",
 }
-TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, **KEPT}
+TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, "schedule": "constant", **KEPT}
 SCALES = {"loss": "cross_entropy", "optimizer": "adamw", "epsilon": 0.0, "batch_size": None, **DRAWN}
 STEP = {"of": "last", "data": DATA}
 # Arguments that each function takes.
@@ -241,6 +241,16 @@ SERVED = {
         "most_rates": 8,
         **TRAINED,
     },
+    "range_test": {
+        "net": NET,
+        "data": DATA,
+        "low": 1e-3,
+        "high": 10.0,
+        **{name: value for name, value in TRAINED.items() if name not in ("epochs", "schedule")},
+        "seeds": 2,
+        "steps": 17,
+    },
+    "WarmupCosine": {"warmup": 0.1, "final": 0.0},
     "transfer_hyperparameters": {
         "optimizer": "muon",
         "width": 4,

@@ -17,6 +17,7 @@ from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import IN_USE, Hybrid
+from meanfield.optimizers.schedules import SCHEDULES, Schedule
 from meanfield.simulation.training.trained import TrainedLosses, checked_rates, checked_seeds
 
 P = ParamSpec("P")
@@ -31,15 +32,19 @@ class TrainingOptions:
         steps, epochs: how long to train; give one of them. An epoch visits the samples once in a random order, in
             whole mini-batches: the last samples, fewer than a batch, are left out.
         batch_size: samples of a mini-batch; all of them if left out.
-        optimizer: "sgd", gradient descent without momentum; another name of the library's optimizers, "adamw", "lion",
-            "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with its usual momentum ("muon" with the factor
-            sqrt(max(1, n_out / n_in)) of the published program); two of them as "muon-adamw", of which the first steps
-            hidden matrices; or an optimizer with settings of its own, such as `SGD(0.9)`. "sophia" sums the curvature
-            over all outputs; `Sophia(sampled=True)` takes it at labels that a seed keys, as in practice.
+        optimizer: "sgd", gradient descent without momentum, or "sgd_momentum", with a momentum of 0.9; another name of
+            the library's optimizers, "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", with
+            its usual momentum ("muon" with the factor sqrt(max(1, n_out / n_in)) of the published program); two of them
+            as "muon-adamw", of which the first steps hidden matrices; or an optimizer with settings of its own, such as
+            `SGD(0.99)`. "sophia" sums the curvature over all outputs; `Sophia(sampled=True)` takes it at labels that a
+            seed keys, as in practice.
         loss: "cross_entropy", -log p of the class; or "squared", |z_out - y|^2 / (2 M) over M outputs; means over
             samples and output sites.
         weight_decay: lambda.
         epsilon: of optimizers that divide by the size of gradients.
+        schedule: how the rate goes over the steps: "constant"; "warmup_cosine", linearly up to it over a tenth of the
+            steps and by half a cosine down towards 0; or `WarmupCosine` with settings of its own. The rate is the peak.
+            Weight decay follows it.
         precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
     """
 
@@ -50,6 +55,7 @@ class TrainingOptions:
     loss: str = "cross_entropy"
     weight_decay: float = 0.0
     epsilon: float = 1e-8
+    schedule: str | Schedule = "constant"
     precision: str = "float64"
 
     @classmethod
@@ -68,6 +74,14 @@ class TrainingOptions:
             return self.optimizer
         require_choice("optimizer", self.optimizer, IN_USE)
         return IN_USE[self.optimizer]
+
+    @property
+    def course(self) -> Schedule:
+        """The schedule; ValueError for an unknown name."""
+        if not isinstance(self.schedule, str):
+            return self.schedule
+        require_choice("schedule", self.schedule, SCHEDULES)
+        return SCHEDULES[self.schedule]
 
     def steps_of(self, batches: int) -> int:
         """Steps of training, for so many mini-batches in an epoch."""
@@ -102,9 +116,9 @@ def train(
     """Train a net from every seed under every learning rate, and give the losses.
 
     A step changes every weight by -rate (A + weight_decay W), with A the optimizer's direction; for "sgd" A is the
-    gradient of the mini-batch's loss. A seed keys the initial weights, which have the net's own law, and the order of
-    the mini-batches (and the masks of dropout), so all rates meet the same random numbers. No run depends on those
-    beside it, nor on ``workers``.
+    gradient of the mini-batch's loss. Under a schedule a step takes its share of the rate. A seed keys the initial
+    weights, which have the net's own law, and the order of the mini-batches (and the masks of dropout), so all rates
+    meet the same random numbers. No run depends on those beside it, nor on ``workers``.
 
     Args:
         net: any net or loop; its own number of samples counts for nothing here.
@@ -118,7 +132,7 @@ def train(
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: as for `simulate`, a folder for finished runs.
         options: those of `TrainingOptions`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``,
-            ``weight_decay``, ``epsilon`` and ``precision``.
+            ``weight_decay``, ``epsilon``, ``schedule`` and ``precision``.
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
@@ -175,6 +189,7 @@ def training_run(
         start=weights,
         weight_decay=how.weight_decay,
         epsilon=how.epsilon,
+        schedule=how.course,
         precision=how.precision,
     )
     return Run(net, measure, measure.runs, 0)

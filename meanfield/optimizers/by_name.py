@@ -60,10 +60,10 @@ def _with_hybrids(alone: dict[str, Optimizer]) -> dict[str, Optimizer | Hybrid]:
     return alone | {name: Hybrid(*(alone[part] for part in name.split("-"))) for name in HYBRIDS}
 
 
-# As users run them, Muon with its shape factor: by steps with momentum, and the first step from rest, without momentum
-# and epsilon.
-IN_USE = _with_hybrids(OPTIMIZERS | {"sgd": SGD(0.0), "muon": Muon(shape_factor=True)})
-FROM_REST = _with_hybrids(FIRST_STEPS | {"muon": Muon(0.0, None, shape_factor=True)})
+# As users run them, descent without momentum and with it, Muon with its shape factor: by steps with momentum, and the
+# first step from rest, without momentum and epsilon.
+IN_USE = _with_hybrids(OPTIMIZERS | {"sgd": SGD(0.0), "sgd_momentum": SGD(0.9), "muon": Muon(shape_factor=True)})
+FROM_REST = _with_hybrids(FIRST_STEPS | {"sgd_momentum": SGD(0.0), "muon": Muon(0.0, None, shape_factor=True)})
 
 
 def method_of_role(optimizer: Optimizer | Hybrid, role: str) -> Optimizer:

@@ -82,9 +82,10 @@ def one_step(
             classes, or values.
         loss: of the targets, "squared" or "cross_entropy".
         optimizer: "sgd", "adamw", "lion", "sophia", "muon", "muon_kimi", "shampoo", "soap" or "sso", or two of them as
-            "muon-adamw", of which the first steps hidden matrices; without momentum and with exact polar factors. Or
-            one of `meanfield.optimizers`, whose momentum acts as at its first step: `Muon(0.95, 5)` takes Newton and
-            Schulz's iterations. Biases and gains are left to "adamw" by optimizers of matrices.
+            "muon-adamw", of which the first steps hidden matrices; without momentum and with exact polar factors.
+            "sgd_momentum" makes the first step of "sgd". Or one of `meanfield.optimizers`, whose momentum acts as at
+            its first step: `Muon(0.95, 5)` takes Newton and Schulz's iterations. Biases and gains are left to "adamw"
+            by optimizers of matrices.
         epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon). One that leaves
             less than half of AdamW's signs gives a `meanfield.PremiseWarning` with its share.
         weight_decay: lambda of A + lambda W; the changes are those of both steps, which add up.

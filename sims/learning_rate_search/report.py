@@ -32,8 +32,9 @@ WORDS = {
     "k=2: init, with two layers in a branch.",
 }
 HEADING = (
-    "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), {optimizer}; {draws} seeds "
-    "at every depth;\n{channels} channels of convolutional nets and Transformers, width {width} of the others"
+    "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), {optimizer}, {schedule} "
+    "rate; {draws} seeds at every depth; {channels} channels of convolutional nets and Transformers, width {width} of "
+    "the others"
 )
 # The precision of a tuned rate that the report names the seeds for, in decades.
 PRECISE = 0.02

@@ -74,6 +74,12 @@ OPTIONS = (
         default="sgd",
         group=TRAINING,
     ),
+    Option(
+        "schedule",
+        "constant (default) or warmup_cosine, of which a rate is the peak",
+        default="constant",
+        group=TRAINING,
+    ),
     Option("spacing", "finest steps between rates, in decades", float, 0.25, group=TRAINING),
     Option(
         "grid",
@@ -206,7 +212,7 @@ def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
     """With seeds that no other family or depth has, so that errors of different depths are independent."""
     first = derived_seed(options.seed, f"{family} {depth}") % 2**SEED_BITS
-    training = {"epochs": options.epochs, "batch_size": options.batch_size, "optimizer": options.optimizer}
+    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "schedule")}
     return Tuning(
         net=net,
         data=data,
@@ -239,7 +245,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over({"family": options.families}, [_of_family(options, family) for family in options.families]),
     ]
     described = attributes(
-        options, "data", "samples", "batch_size", "epochs", "optimizer", "channels", "width", "spacing"
+        options, "data", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"
     )
     places = map("{0[0]} {0[1]}".format, product(options.families, depths))
     reasons = {place: of_net.attrs["without_minimum"] for place, of_net in zip(places, tuned, strict=True)}

@@ -179,9 +179,9 @@ def _advice(dataset: xr.Dataset) -> str:
 REPORT = Report(
     question="Does a carried learning rate train other nets better than the same rate unchanged?",
     answer=_answer,
-    heading="Trained on {data}: {samples} samples, {epochs} epoch(s) of batches of {batch_size}, {optimizer}. The "
-    "{across} grows (else width {width}, depth {depth}); rates are tuned on {tuning_seeds} nets of each size and "
-    "carried from the smallest; losses are of {draws} other nets; seed {seed}",
+    heading="Trained on {data}: {samples} samples, {epochs} epoch(s) of batches of {batch_size}, {optimizer}, "
+    "{schedule} rate. The {across} grows (else width {width}, depth {depth}); rates are tuned on {tuning_seeds} nets "
+    "of each size and carried from the smallest; losses are of {draws} other nets; seed {seed}",
     brief=_brief_table,
     steps=[("--across width", "rates carried over the width instead of the depth")],
     parts=[_rule_table, _paper_tables, _misses, _costs, _refusals, _advice],

@@ -144,6 +144,12 @@ OPTIONS = (
     Option("batch_size", "samples of a mini-batch", int, 32, metavar="B", group="training"),
     Option("optimizer", "sgd (default), or another of the library's optimizers", default="sgd", group="training"),
     Option(
+        "schedule",
+        "constant (default) or warmup_cosine, of which a rate is the peak",
+        default="constant",
+        group="training",
+    ),
+    Option(
         "tuning_seeds",
         "nets that every rate is tuned on, 2 or more",
         int,
@@ -229,7 +235,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
     how = {"samples": options.samples, "seed": options.seed}
     data = {family: shared_training_data(options.data, of_family, **how) for family, of_family in nets.items()}
-    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "precision")}
+    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "schedule", "precision")}
     for family, of_family in nets.items():
         for net, pair in zip(of_family, data[family], strict=True):
             _tuning(options, family, net, pair, training)

@@ -35,7 +35,7 @@ def data_of(net, loss="cross_entropy"):
 
 
 def by_optax(net, data, optimizer, rate, seed, loss):
-    """Losses before every step and after the last one, on all data, in double precision."""
+    """Losses before every step and after the last one, on all data, in double precision; a rate may be a schedule."""
     with jax.enable_x64(True):
         start = drawn_weights(net, seed, range(1))
         weights = {name: jnp.asarray(start[name][0].reshape(net.weights[name].shape)) for name in net.weights}
@@ -82,6 +82,47 @@ def test_twenty_steps_are_those_of_jax_and_optax(name, loss, optimizer):
         np.testing.assert_allclose(own.final_loss, final, rtol=tolerance)
     for others in ({"rate": RATES[optimizer][0], "seed": 7}, {"rate": at["rate"], "seed": 4}):
         assert abs(wide.sel(others).final_loss - final) > 1e-3 * final
+
+
+def their_shares(steps, warm, final):
+    """By optax, in double precision. It begins at a rate that is given: here at the first of W + 1 steps from 0."""
+    with jax.enable_x64(True):
+        schedule = optax.warmup_cosine_decay_schedule(1 / (warm + 1), 1.0, warm, steps, final)
+        return np.asarray(jax.vmap(schedule)(jnp.arange(steps)))
+
+
+@pytest.mark.parametrize(("warmup", "final"), [(0.1, 0.0), (0.25, 0.1), (0.0, 0.5), (0.07, 1.0)])
+@pytest.mark.parametrize("steps", [1, 7, 100])
+def test_warmup_and_cosine_are_those_of_optax(steps, warmup, final):
+    shares = mf.WarmupCosine(warmup, final).shares(steps)
+    np.testing.assert_allclose(shares, their_shares(steps, round(warmup * steps), final), rtol=1e-12)
+    assert shares.max() == 1
+    assert shares.min() > 0
+
+
+@pytest.mark.parametrize("optimizer", THEIRS)
+def test_twenty_steps_under_a_schedule_are_those_of_jax_and_optax(optimizer):
+    net, data = NETS["transformer"], data_of(NETS["transformer"])
+    how = {"rates": RATES[optimizer], "seeds": [4, 7], "steps": STEPS, "batch_size": BATCH, "optimizer": optimizer}
+    steady = mf.train(net, data, **how)
+    for schedule, warm, final in (("warmup_cosine", 2, 0.0), (mf.WarmupCosine(0.3, 0.2), 6, 0.2)):
+        trained = mf.train(net, data, schedule=schedule, **how)
+        for rate in RATES[optimizer]:
+            by_step = (rate * their_shares(STEPS, warm, final)).__getitem__
+            losses, last = by_optax(net, data, optimizer, by_step, 7, "cross_entropy")
+            own, other = (each.sel(rate=rate, seed=7) for each in (trained, steady))
+            np.testing.assert_allclose([*own.loss, own.final_loss], [*losses, last], rtol=1e-8)
+            assert abs(other.final_loss - own.final_loss) > 1e-3 * own.final_loss
+
+
+def test_a_schedule_of_whole_shares_changes_no_bit():
+    net, data = NETS["cnn"], data_of(NETS["cnn"])
+    for optimizer in ("adamw", "muon", "sso"):
+        how = {"rates": [0.03, 0.1], "steps": 4, "batch_size": BATCH, "optimizer": optimizer, "weight_decay": 0.1}
+        named, whole = mf.train(net, data, **how), mf.train(net, data, schedule=mf.WarmupCosine(0.0, 1.0), **how)
+        np.testing.assert_array_equal(named.loss, whole.loss)
+        np.testing.assert_array_equal(named.final_loss, whole.final_loss)
+        assert named.attrs["schedule"] == "Constant()"
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -208,9 +249,31 @@ def test_momentum_and_other_settings_reach_the_optimizer():
     assert finals[0] == float(mf.train(net, data, optimizer=SGD(0.0), **how).final_loss.squeeze())
 
 
+def test_descent_with_momentum_has_a_name_and_descends_at_its_first_step():
+    """Hyperparameter tables do not know it: they are the paper's."""
+    net, data = NETS["mlp"], data_of(NETS["mlp"])
+    how = {"rates": 0.05, "steps": 8, "batch_size": BATCH}
+    named, own = (mf.train(net, data, optimizer=optimizer, **how) for optimizer in ("sgd_momentum", SGD(0.9)))
+    np.testing.assert_array_equal(named.loss, own.loss)
+    assert named.attrs == own.attrs
+    weights = [np.ones(shape) for shape in net.weight_shapes]
+    moved, descended = (
+        mf.one_step(net, weights, data[0][:1], targets=data[1][:1], loss="cross_entropy", optimizer=optimizer)
+        for optimizer in ("sgd_momentum", "sgd")
+    )
+    for each, of_descent in zip(moved, descended, strict=True):
+        np.testing.assert_array_equal(each, of_descent)
+    of_momentum, of_descent = (mf.step_scales(net, data, draws=4, optimizer=name) for name in ("sgd_momentum", "sgd"))
+    np.testing.assert_array_equal(of_momentum.output_learning_rate_scale, of_descent.output_learning_rate_scale)
+    with pytest.raises(ValueError, match="'sgd' without momentum alone"):
+        mf.starting_rate(net, data, optimizer="sgd_momentum", draws=4)
+    with pytest.raises(ValueError, match="sgd_momentum"):
+        mf.hyperparameter_table("sgd_momentum", 2)
+
+
 def test_nets_learn():
     """Under every name some rate of a ladder takes more off the loss than next to none."""
-    for optimizer in ("sgd", "lion", "sophia", "shampoo", "soap", "muon_kimi", "sso"):
+    for optimizer in ("sgd", "sgd_momentum", "lion", "sophia", "shampoo", "soap", "muon_kimi", "sso"):
         how = {"rates": [1e-6, 0.003, 0.03], "epochs": 4, "batch_size": 10}
         trained = mf.train(NET, (INPUTS, LABELS), optimizer=optimizer, **how)
         still, *others = trained.final_loss.isel(seed=0).values
@@ -239,6 +302,8 @@ REFUSED = {
     "no length": ({"steps": None}, ValueError, "give one of them"),
     "another optimizer": ({"optimizer": "adam"}, ValueError, "'adamw'"),
     "an optimizer of another library": ({"optimizer": optax.sgd(0.1)}, TypeError, "meanfield.optimizers"),
+    "another schedule": ({"schedule": "cosine"}, ValueError, "'warmup_cosine'"),
+    "a schedule of another library": ({"schedule": optax.constant_schedule(1.0)}, TypeError, "WarmupCosine"),
     "another loss": ({"loss": "hinge"}, ValueError, "'cross_entropy'"),
     "another precision": ({"precision": "float16"}, ValueError, "'float32'"),
     "other weights": ({"weights": [np.ones((6, 6))]}, ValueError, "weights has 1 arrays"),

@@ -131,6 +131,7 @@ REFUSED = {
         "--families mlp --samples 8": "batch_size is 16",
         "--families mlp --grid 2": "grid is 2",
         "--families mlp --optimizer newton": "newton",
+        "--families mlp --schedule cosine": "'warmup_cosine'",
         "--families mlp --data nowhere.npz": "nowhere.npz",
     },
     "learning_rate_transfer": {
@@ -140,6 +141,7 @@ REFUSED = {
         "--segment 2": "--segment is 2",
         "--tuning-seeds 1": "--tuning-seeds is 1",
         "--optimizer adam": "'adamw'",
+        "--schedule linear": "schedule is 'linear'",
         "--spacing 0.3": "0.25",
         "--batch-size 5000": "batch_size is 5000",
         "--data cifar": "neither a source",

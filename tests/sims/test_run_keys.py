@@ -43,6 +43,7 @@ OTHER_WORDS = {
     "precision": ["float32"],
     "readout": ["pooled"],
     "scaling": ["none"],
+    "schedule": ["warmup_cosine"],
     "tables": ["many"],
 }
 # Where the general rule below gives what a simulation refuses, or what it has already.

@@ -33,6 +33,7 @@ from meanfield.common.validation import (
     require_count,
     require_counts,
     require_flag,
+    require_instance,
     require_positive,
     unmasked,
 )
@@ -42,6 +43,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra import dense
+from meanfield.optimizers.schedules import Constant, Schedule
 from meanfield.quantities.registry import measured_dataset, plain_dataset
 from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
@@ -61,6 +63,8 @@ MOST_RUNS_TOGETHER, OPERATIONS_OF_RUNS = 16, 1e9
 WEIGHT_ARRAYS = 6
 # Batches that the last loss takes at a time: it has no errors to hold.
 FINAL_BATCHES = 2
+# Every step takes the whole rate.
+CONSTANT = Constant()
 # Samples of a look at whether a net moves at all: most do on the first of them.
 FEW_SAMPLES = 16
 # Files hold seeds as whole numbers of 64 bits.
@@ -85,6 +89,7 @@ class TrainedLosses(Measure):
         pairs: of a rate and a seed, the runs that are wanted; None for all rates from all seeds.
         start: initial weights in place of those that the seeds draw, in the order of the net's weights.
         weight_decay, epsilon: of the optimizer.
+        schedule: the shares of the rates that the steps take.
         precision: of all arrays.
     """
 
@@ -104,6 +109,7 @@ class TrainedLosses(Measure):
     start: Any = None
     weight_decay: float = 0.0
     epsilon: float = 1e-8
+    schedule: Schedule = CONSTANT
     precision: str = "float64"
 
     @property
@@ -121,6 +127,7 @@ class TrainedLosses(Measure):
         require_choice("precision", self.precision, PRECISIONS)
         if not isinstance(self.optimizer, Optimizer | Hybrid):
             raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
+        require_instance("schedule", self.schedule, Schedule, "a name or a schedule, such as meanfield.WarmupCosine()")
         for optimizer in self.optimizer.parts if isinstance(self.optimizer, Hybrid) else (self.optimizer,):
             _require_coupled(net, self.batch_size, optimizer)
         require_classes(self.loss, net.output_shape[1])
@@ -192,6 +199,7 @@ class TrainedLosses(Measure):
             self.optimizer,
             lambda _: settings,
             batches=batches,
+            shares=self.schedule.shares(self.steps),
             seeds=seeds,
             arrays=arrays,
         )
@@ -209,7 +217,8 @@ class TrainedLosses(Measure):
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         kept = {name: value for name, value in attrs.items() if name not in ("seed", "draws")}
         how = {name: getattr(self, name) for name in ("loss", "batch_size", "weight_decay", "epsilon", "precision")}
-        own = {"optimizer": repr(self.optimizer), "given_targets": fingerprint(self.targets)}
+        own = {"optimizer": repr(self.optimizer), "schedule": repr(self.schedule)}
+        own |= {"given_targets": fingerprint(self.targets)}
         number = {run: draw for draw, run in enumerate(self._runs)}
         drawn = np.array([[number.get((rate, seed), -1) for seed in self.seeds] for rate in self.rates])
         grids = {}
@@ -220,7 +229,7 @@ class TrainedLosses(Measure):
         return plain_dataset(net, grids, how | own | inputs_described(self.inputs) | kept, coords)
 
     def describe(self) -> dict[str, Any]:
-        return super().describe() | {"optimizer": repr(self.optimizer)}
+        return super().describe() | {"optimizer": repr(self.optimizer), "schedule": repr(self.schedule)}
 
 
 def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.common.seeds import stream
+from meanfield.common.validation import Array
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.by_name import Hybrid, method_of_role
@@ -40,6 +41,7 @@ class Training:
         optimizer: of all weights, or a hybrid, where one of matrices leaves biases and gains to AdamW; or by role, as
             `Net.role_of` names the roles: {"input": AdamW(), "hidden": Muon(), "output": AdamW()}.
         batches: the samples that a step takes; all of them if left out.
+        shares: of the learning rates, one for every step to come; every step takes the whole rates if left out.
         seeds: one for every net, of the masks of dropout and of labels that an optimizer draws; if left out, nothing is
             dropped.
         gone: which nets have left the range of floats, or had no step to make, (D,); their weights are nan from the
@@ -57,6 +59,7 @@ class Training:
     optimizer: Optimizer | Hybrid | Mapping[str, Optimizer]
     hyperparameters: StepSettings
     batches: Batches | None = None
+    shares: Array | None = None
     seeds: Sequence[int] | None = None
     arrays: Arrays = NUMPY
     taken: int = 0
@@ -134,15 +137,16 @@ class Training:
         return self.loss.slope(self.look().output, self.batch.targets, self.arrays)
 
     def rate(self, name: str) -> Any:
-        """The learning rate of a weight."""
+        """The learning rate of a weight, of which a step takes its share."""
         return self._settings[name]["learning_rate"]
 
     def step(self) -> dict[str, list[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight; returns the A by name, net by net."""
         gradients = self._gradients()
         self._leave_out(gradients)
+        share = 1.0 if self.shares is None else float(self.shares[self.taken])
         self._seen, self._batch, self._swept, self.taken = None, None, None, self.taken + 1
-        return {name: self._stepped(name, gradient) for name, gradient in gradients.items()}
+        return {name: self._stepped(name, gradient, share) for name, gradient in gradients.items()}
 
     def require_floats(self) -> None:
         """Raise OverflowError if a net has left the range of floats or had no step to make."""
@@ -199,9 +203,10 @@ class Training:
             for weight in self.weights.values():
                 weight[xp.asarray(self.gone)] = np.nan
 
-    def _stepped(self, name: str, gradient: Gradient) -> list[Direction]:
+    def _stepped(self, name: str, gradient: Gradient, share: float) -> list[Direction]:
         weight, method = self.weights[name], self._methods[name]
-        rate, decay, epsilon = (self._settings[name][key] for key in ("learning_rate", "weight_decay", "epsilon"))
+        decay, epsilon = (self._settings[name][key] for key in ("weight_decay", "epsilon"))
+        rate = share * self.rate(name)
         if not method.takes_stacks:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
         if isinstance(rate, np.ndarray):

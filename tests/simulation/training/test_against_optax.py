@@ -34,6 +34,7 @@ NETS = {
     "language model": mf.Transformer(**LANGUAGE),
     "looped language model": mf.Transformer(**LANGUAGE, tied=True, scaling="rezero"),
 }
+SCHEDULES = {"constant": None, "warmup and cosine": mf.WarmupCosine(0.2, 0.1).shares(10)}
 RATES = {"sgd": 0.2, "adamw": 0.01, "lion": 0.005, "muon": 0.02}
 OURS = {"sgd": SGD(0.9), "adamw": AdamW(0.9, 0.99), "lion": Lion(0.9, 0.99), "muon": Muon(0.95, 5)}
 DECAY, EPSILON, STEPS, SAMPLES, BATCH = 0.1, 1e-6, 10, 12, 3
@@ -101,9 +102,10 @@ RUNS = [(name, kind, optimizer) for name, kind in PROBLEMS for optimizer in OURS
 RUNS += [(name, "cross_entropy", "adamw") for name in ("language model", "looped language model")]
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(("name", "kind", "optimizer"), RUNS)
-def test_ten_steps_are_those_of_optax(name, optimizer, kind):
-    """Two nets of two rates side by side, minibatches, several epochs."""
+def test_ten_steps_are_those_of_optax(name, optimizer, kind, schedule):
+    """Two nets of two rates side by side, minibatches, several epochs; weight decay follows the rate."""
     net, loss, inputs, targets = problem(name, kind)
     rates = np.array([RATES[optimizer], RATES[optimizer] / 2])
     settings = {"learning_rate": rates, "epsilon": EPSILON, "weight_decay": 0.0 if optimizer == "sgd" else DECAY}
@@ -117,16 +119,18 @@ def test_ten_steps_are_those_of_optax(name, optimizer, kind):
         OURS[optimizer],
         lambda weight: settings,
         batches=batches,
+        shares=SCHEDULES[schedule],
     )
     seen = []
     for _ in range(STEPS):
         seen.append(training.losses())
         training.step()
     flat = inputs.reshape(*inputs.shape[:2], -1)
-    step_of = jax.jit(lambda *given: their_step(net, kind, optimizer, *given))
+    shares = jnp.ones(STEPS) if SCHEDULES[schedule] is None else jnp.asarray(SCHEDULES[schedule])
+    step_of = jax.jit(lambda rate, *given: their_step(net, kind, optimizer, lambda step: rate * shares[step], *given))
     for which, rate in enumerate(rates):
         weights = {weight: jnp.asarray(values[which]) for weight, values in start.items()}
-        state = theirs(optimizer, rate).init(weights)
+        state = theirs(optimizer, shares.__getitem__).init(weights)
         for step in range(STEPS):
             chosen = batches.at(step)[which]
             value, weights, state = step_of(rate, weights, state, flat[chosen], targets[chosen])
