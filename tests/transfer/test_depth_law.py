@@ -4,16 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import meanfield as mf
-from meanfield.common.estimates import quantiles
 from meanfield.common.seeds import derived_seed
 from meanfield.nets.net import Chain
-from meanfield.quantities.registry import SHARES
 from meanfield.transfer.depth_law import LawQuestion
-from meanfield.transfer.law_quantities import LAW_QUANTITIES, statistic_of
-from meanfield.verification.laws import APART, OF_OUTER_QUANTILES, drawn_series, law_findings
+from meanfield.transfer.law_quantities import LAW_QUANTITIES
+from meanfield.verification.laws import APART, drawn_series, law_findings
 from meanfield.verification.verdicts import Verdict
 
 SIZES = [2, 4, 8, 16]
@@ -245,21 +242,6 @@ def test_on_data_it_is_the_median_over_draws_of_the_first_step_of_training(data)
     assert law.attrs["verdict"] == Verdict.CONFIRMED
     of_size = mf.depth_law(_blocks, [4, 8, 16], data=lambda depth: data, claim=-0.5, rival=0.0, seed=3, **options)
     assert of_size[name].identical(law[name])
-
-
-def test_the_error_of_a_median_is_the_spread_of_medians():
-    """Of log-normal draws, over many runs."""
-    rng, draws = np.random.default_rng(0), 64
-    runs = []
-    for _ in range(2000):
-        values = quantiles(np.exp(0.3 * rng.standard_normal(draws)), np.array(SHARES)).value
-        runs.append(xr.Dataset({"eta_quantile": ("quantile", values)}, attrs={"draws": draws}))
-    medians, errors, shares = np.transpose([statistic_of(run, "eta", "median") for run in runs])
-    assert errors.mean() == pytest.approx(medians.std(), rel=0.1)
-    # As many draws as are said to carry it: those of a standard deviation of equal scatter.
-    freedom = 1 / (2 * np.var(np.log(errors / medians)))
-    assert freedom == pytest.approx(OF_OUTER_QUANTILES * draws, rel=0.15)
-    assert set(shares) == {1 / draws}
 
 
 def test_theory_that_takes_long_is_not_begun_unasked():

@@ -8,6 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.optimizers import SGD, AdamW, Muon
+from meanfield.transfer.medians import median_scale
 from meanfield.transfer.trials import CALIBRATIONS, SCALES
 
 RNG = np.random.default_rng(0)
@@ -43,10 +44,20 @@ def test_the_interval_holds_the_trials_and_the_error_of_the_median():
     halves = [math.log(float(found["high"] / found["rate"])) for found in (few, many)]
     for found, half in zip((few, many), halves, strict=True):
         assert math.log(float(found["rate"] / found["low"])) == pytest.approx(half)
-        middle = found.sel(quantile=0.5)
-        error = float(middle["last_learning_rate_scale_quantile_stderr"] / middle["last_learning_rate_scale_quantile"])
+        median, error = median_scale(found, "last_learning_rate_scale")
+        assert median == 2.45 * float(found["rate"])
         assert half == pytest.approx(math.hypot(math.log(2.4), 2 * error))
     assert halves[0] > halves[1] > math.log(CALIBRATIONS["adamw"].factor)
+
+
+def test_nets_of_which_a_tenth_die_have_no_interval():
+    found, sentences = started(mf.MLP(depth=6, width=3, input_width=8, outputs=3), optimizer="adamw", batch_size=2)
+    assert float(found["low"]) == 0
+    assert 0 < float(found["rate"]) < float(found["high"]) == math.inf
+    assert sentences == [
+        "a tenth or more of the drawn nets do not move at their first step, as their gradients are 0 "
+        "and units have died: their rates have no end, and so has the interval; give a larger width or a smaller depth"
+    ]
 
 
 def test_the_same_step_has_the_same_rate_by_name_and_by_optimizer():
