@@ -42,6 +42,7 @@ from meanfield.nets.recognised import as_family
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.quantities.registry import QUANTITIES
+from meanfield.simulation.step_moves import require_step
 from meanfield.theory.transformers.terms import prediction_seconds
 from meanfield.transfer.law_quantities import (
     EXACT,
@@ -243,6 +244,8 @@ class LawQuestion:
         settings = _settings(Setting(loss=loss, **setting), data, checked)
         if why := LAW_QUANTITIES[quantity].refusal(settings[0]):
             raise ValueError(why)
+        for net in nets:
+            require_step(net, settings[0].step)
         along = _along(nets, checked)
         claimed, other = (
             None if law is None else _shown_law(side, law, checked, along)
@@ -338,8 +341,6 @@ class LawQuestion:
 def _settings(shared: Setting, data: Any, sizes: Sequence[Size]) -> tuple[Setting, ...]:
     """Under what the nets of every size are drawn: on their own data, where these are a function of the size."""
     shared = replace(shared, epsilon=not_negative("epsilon", shared.epsilon))
-    if shared.step.is_descent and shared.epsilon:
-        raise ValueError(f"epsilon is {shared.epsilon}, and gradient descent has none; leave it out")
     if data is None:
         if shared.batch_size is not None:
             raise ValueError(f"batch_size is {shared.batch_size}, and no data are given, of which a batch is part")

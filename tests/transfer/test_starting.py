@@ -115,6 +115,10 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
         ({"optimizer": SGD(0.9)}, r"no trial has a constant for SGD\(momentum=0.9\)"),
         ({"optimizer": "adam"}, "optimizer is 'adam'; choose one of"),
         ({"optimizer": 5}, "optimizer is 5; give a name"),
+        (
+            {"optimizer": "muon", "epsilon": 1e-8},
+            "epsilon is 1e-08, and muon divides no weight of this net by the size",
+        ),
         ({"batch_size": 65}, "batch_size is 65; it must be at most 64"),
         ({"loss": "hinge"}, "loss is 'hinge'"),
         ({"data": (np.zeros((64, 8)), DATA[1])}, "half or more of the drawn nets do not move"),
