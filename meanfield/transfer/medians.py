@@ -34,6 +34,6 @@ def median_scale(scales: xr.Dataset, scale: str) -> tuple[float, float]:
     if not isfinite(median):
         raise ValueError(
             "half or more of the drawn nets do not move at their first step, as their gradients are 0: units have died "
-            "or inputs are all 0; give a larger width, a smaller depth or other inputs"
+            "or inputs are 0; give a larger width, a smaller depth or other inputs"
         )
     return median, error / median

@@ -103,6 +103,32 @@ def test_an_epsilon_is_that_of_any_weight():
         simulated(mf.TiedLoop(depth=2, width=4), optimizer="muon-adamw", epsilon=1e-3)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon", "sophia", "sso"])
+def test_inputs_of_zero_move_nothing(optimizer):
+    nothing = (
+        "nothing moves in any of the 2 draws, and no rate moves it by 1: all inputs are 0, and so are the gradients"
+    )
+    with pytest.raises(ValueError, match=nothing):
+        scales((0 * DATA[0], DATA[1]), optimizer=optimizer)
+    biased = mf.BlockNet(
+        depth=2, width=4, input_width=4, outputs=3, activation="linear", biases=True, bias_variance=1.0
+    )
+    assert np.isfinite(scales((0 * DATA[0], DATA[1]), biased, optimizer=optimizer)["output_learning_rate_scale"])
+
+
+def test_nets_that_die_move_nothing():
+    dead = "nothing moves in any of the 2 draws, .*: the gradients are 0, as units have died, or too small for floats"
+    for net, data in ((mf.MLP(depth=60, width=1, input_width=4, outputs=3), DATA), (NET, (1e-200 * DATA[0], DATA[1]))):
+        with pytest.raises(ValueError, match=dead):
+            scales(data, net)
+
+
+def test_a_scale_is_infinite_where_some_nets_move():
+    net = mf.MLP(depth=4, width=2, input_width=4, outputs=3)
+    low, _, high = scales(net=net, draws=32, batch_size=2)["learning_rate_scale_quantile"].values
+    assert low < high == np.inf
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [

@@ -244,6 +244,23 @@ def test_on_data_it_is_the_median_over_draws_of_the_first_step_of_training(data)
     assert of_size[name].identical(law[name])
 
 
+def test_sizes_at_which_a_tenth_of_the_nets_die_are_said(data):
+    """Their median is finite, and how they scatter is not."""
+
+    def make(depth):
+        return mf.MLP(depth=depth, width=8 if depth < 8 else 4, input_width=8, outputs=3)
+
+    dying = mf.step_scales(make(8), data, optimizer="adamw", batch_size=2)["learning_rate_scale_quantile"].values
+    assert np.isfinite(dying).tolist() == [True, True, False]
+    options = {"data": data, "optimizer": "adamw", "batch_size": 2, "draws": 64, "seed": 0}
+    law = mf.depth_law(make, [1, 2, 3, 8], **options)
+    assert law["learning_rate_scale"].isnull().values.tolist() == [False, False, False, True]
+    assert law.attrs["overflowed"] == "8"
+    message = "draws at sizes 8, 9 leave the range of floats or have nets that do not move, and fewer than three"
+    with pytest.raises(OverflowError, match=message):
+        mf.depth_law(make, [1, 2, 8, 9], **options)
+
+
 def test_theory_that_takes_long_is_not_begun_unasked():
     def make(depth):
         return mf.Transformer(depth=depth, width=8, tokens=64, causal=True)

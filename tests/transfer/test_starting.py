@@ -121,7 +121,11 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
         ),
         ({"batch_size": 65}, "batch_size is 65; it must be at most 64"),
         ({"loss": "hinge"}, "loss is 'hinge'"),
-        ({"data": (np.zeros((64, 8)), DATA[1])}, "half or more of the drawn nets do not move"),
+        ({"data": (np.zeros((64, 8)), DATA[1])}, "nothing moves in any of the 16 draws, .*: all inputs are 0"),
+        (
+            {"net": mf.MLP(depth=4, width=2, input_width=8, outputs=3), "batch_size": 2},
+            "half or more of the drawn nets do not move",
+        ),
         ({"net": mf.MLP(depth=2, width=4)}, "inputs"),
         ({"net": "net"}, "net is of type"),
         ({"data": 5}, "data"),
