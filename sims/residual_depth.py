@@ -242,9 +242,9 @@ def judge_theory(dataset: xr.Dataset) -> Contest:
 PRINTED = (
     ("init", 1, PAPERS_EXPONENT, "branches initialised with variance 1/(q K n) (Zhang et al. 2026, sections 3.4, C.2)"),
     ("multiplier_sqrt", 1, PAPERS_EXPONENT, "a multiplier K^(-1/2), one reading of Zhang et al. 2026, section 3.4"),
-    ("multiplier_sqrt", 1, 0.0, "multiplier K^(-1/2), k = 1 (Zheng et al. 2026, condition B.1, SGD)"),
-    ("multiplier_linear", 2, 1.0, "multiplier 1/K, k = 2 (Zheng et al. 2026, table 1, SGD)"),
-    ("multiplier_linear", 3, 1.0, "multiplier 1/K, k = 3 (Zheng et al. 2026, table 1, SGD)"),
+    ("multiplier_sqrt", 1, 0.0, "multiplier K^(-1/2), k = 1 (Zheng et al. 2026, table 11, SGD)"),
+    ("multiplier_linear", 2, 1.0, "multiplier 1/K, k = 2 (Zheng et al. 2026, table 5, SGD)"),
+    ("multiplier_linear", 3, 1.0, "multiplier 1/K, k = 3 (Zheng et al. 2026, table 5, SGD)"),
 )
 CASES: list[dict[str, Any]] = [
     dict(zip(("scaling", "block_depth", "claimed", "net"), printed, strict=True)) for printed in PRINTED
