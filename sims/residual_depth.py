@@ -41,8 +41,8 @@ from meanfield.verification import (
     shown_laws,
     slope_contest,
 )
-from sims.common.blocks import RELU_OVER_LINEAR
-from sims.common.command import Option, Preset, chosen_arrays, counted, ladder_of
+from sims.common.blocks import BLOCKS_OPTION, RELU_OVER_LINEAR
+from sims.common.command import Option, Preset, chosen_arrays, counted
 from sims.common.datasets import Axes, Variable, attributes, over, seeded_run, taken
 from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
@@ -54,14 +54,7 @@ NAME = "residual_depth"
 # What is asked for.
 
 OPTIONS = (
-    Option(
-        "blocks",
-        "numbers of blocks to draw, two or more",
-        int,
-        metavar="K",
-        many="+",
-        check=ladder_of(2, "a slope", maximum=MOST_LAYERS, why="blocks of the nets that are drawn"),
-    ),
+    BLOCKS_OPTION,
     Option(
         "far",
         "blocks to which theory follows the slopes",
