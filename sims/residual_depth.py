@@ -41,8 +41,8 @@ from meanfield.verification import (
     shown_laws,
     slope_contest,
 )
-from sims.common.blocks import RELU_OVER_LINEAR
-from sims.common.command import Option, Preset, chosen_arrays, counted, ladder_of
+from sims.common.blocks import BLOCKS_OPTION, RELU_OVER_LINEAR
+from sims.common.command import Option, Preset, chosen_arrays, counted
 from sims.common.datasets import Axes, Variable, attributes, over, seeded_run, taken
 from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
@@ -54,14 +54,7 @@ NAME = "residual_depth"
 # What is asked for.
 
 OPTIONS = (
-    Option(
-        "blocks",
-        "numbers of blocks to draw, two or more",
-        int,
-        metavar="K",
-        many="+",
-        check=ladder_of(2, "a slope", maximum=MOST_LAYERS, why="blocks of the nets that are drawn"),
-    ),
+    BLOCKS_OPTION,
     Option(
         "far",
         "blocks to which theory follows the slopes",
@@ -242,9 +235,9 @@ def judge_theory(dataset: xr.Dataset) -> Contest:
 PRINTED = (
     ("init", 1, PAPERS_EXPONENT, "branches initialised with variance 1/(q K n) (Zhang et al. 2026, sections 3.4, C.2)"),
     ("multiplier_sqrt", 1, PAPERS_EXPONENT, "a multiplier K^(-1/2), one reading of Zhang et al. 2026, section 3.4"),
-    ("multiplier_sqrt", 1, 0.0, "multiplier K^(-1/2), k = 1 (Zheng et al. 2026, condition B.1, SGD)"),
-    ("multiplier_linear", 2, 1.0, "multiplier 1/K, k = 2 (Zheng et al. 2026, table 1, SGD)"),
-    ("multiplier_linear", 3, 1.0, "multiplier 1/K, k = 3 (Zheng et al. 2026, table 1, SGD)"),
+    ("multiplier_sqrt", 1, 0.0, "multiplier K^(-1/2), k = 1 (Zheng et al. 2026, table 11, SGD)"),
+    ("multiplier_linear", 2, 1.0, "multiplier 1/K, k = 2 (Zheng et al. 2026, table 5, SGD)"),
+    ("multiplier_linear", 3, 1.0, "multiplier 1/K, k = 3 (Zheng et al. 2026, table 5, SGD)"),
 )
 CASES: list[dict[str, Any]] = [
     dict(zip(("scaling", "block_depth", "claimed", "net"), printed, strict=True)) for printed in PRINTED

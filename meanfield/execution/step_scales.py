@@ -57,8 +57,9 @@ def step_scales(
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
-            than the data, unknown names, an optimizer without a first step from rest.
+            than the data, unknown names, an optimizer without a first step from rest, an epsilon that it has not.
         MemoryError: more than the machine has. All before any work.
+        ValueError: nets that do not move in any draw, as their gradients are 0. A scale is infinite where some move.
         OverflowError: changes outside the range of floats.
 
     Source: Zhang et al. 2026, eqs. 7 - 9, under the loss and the optimizer of training.
@@ -84,7 +85,20 @@ def step_scales(
         batch_size=batch_size,
         precision=precision,
     )
-    return simulate_all([run], workers=workers, store=store_in(resume_in))[0]
+    scales = simulate_all([run], workers=workers, store=store_in(resume_in))[0]
+    if not (scales["update_energy"].any() or scales["output_update_energy"].any()):
+        raise ValueError(f"nothing moves in any of the {draws} draws, and no rate moves it by 1: {_why(run.measure)}")
+    return scales
+
+
+def _why(measure: Any) -> str:
+    """Why all gradients of all draws are 0."""
+    if not measure.inputs.any():
+        return "all inputs are 0, and so are the gradients; give inputs of the size of 1"
+    return (
+        "the gradients are 0, as units have died, or too small for floats; give a larger width, a smaller depth, or "
+        "inputs and initial weights of the size of 1"
+    )
 
 
 def scales_run(net: Net, data: tuple[ArrayLike, ArrayLike], *, draws: int, seed: int, **options: Any) -> Run:

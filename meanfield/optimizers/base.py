@@ -50,11 +50,13 @@ class Optimizer(ABC):
     Attributes:
         elementwise: whether it steps every element by itself, and so serves biases too.
         takes_stacks: whether it steps stacks of matrices at once; elementwise ones do.
+        takes_epsilon: whether it divides by the size of gradients, to which an epsilon is added.
         curved: whether it needs the curvature of the loss.
         draws_labels: whether it takes that at labels drawn for the outputs, not summed over all outputs.
     """
 
     elementwise: ClassVar[bool] = False
+    takes_epsilon: ClassVar[bool] = False
     curved: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ class AdamW(Optimizer):
 
     beta1: float = 0.9
     beta2: float = 0.95
-    elementwise = True
+    elementwise = takes_epsilon = True
 
     def step(self, state: AdamMoments | None, gradient: Gradient, place: Place) -> tuple[Array, AdamMoments]:
         slope = gradient.slope
@@ -97,8 +97,7 @@ class Sophia(Optimizer):
     beta2: float = 0.99
     rho: float = 0.05
     sampled: bool = False
-    elementwise = True
-    curved = True
+    elementwise = takes_epsilon = curved = True
 
     @property
     def draws_labels(self) -> bool:

@@ -11,7 +11,7 @@ Sophia's depends on the curvature of the loss besides, SSO's on the weights.
 Source: Zheng et al. 2026, appendix C.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -70,6 +70,19 @@ class FirstStep:
     def method_of(self, role: str) -> Optimizer:
         """What steps a weight of this role (`Net.role_of`); a bias or a gain is left to AdamW by those of matrices."""
         return method_of_role(self.method, role)
+
+    def require_epsilon(self, roles: Collection[str]) -> None:
+        """Raise ValueError for an epsilon that moves no weight, where those of a net have these roles."""
+        if not self.epsilon or self._takes_epsilon(roles):
+            return
+        others = [repr(name) for name in FROM_REST if FirstStep(name)._takes_epsilon(roles)]
+        raise ValueError(
+            f"epsilon is {self.epsilon:g}, and {self.name} divides no weight of this net by the size of its gradient, "
+            f"so that it has none: leave epsilon out, or take an optimizer that has one, such as {', '.join(others)}"
+        )
+
+    def _takes_epsilon(self, roles: Collection[str]) -> bool:
+        return any(self.method_of(role).takes_epsilon for role in roles)
 
     def softens(self, role: str) -> bool:
         """Whether weights of this role move by G / (|G| + epsilon), between G over epsilon and its sign."""

@@ -86,6 +86,7 @@ class Shampoo(Optimizer):
 
     beta1: float = 0.95
     beta2: float = 0.95
+    takes_epsilon = True
 
     def step(self, state: ShampooMoments | None, gradient: Gradient, place: Place) -> tuple[Direction, ShampooMoments]:
         before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
@@ -171,6 +172,7 @@ class SOAP(Optimizer):
     beta1: float = 0.95
     beta2: float = 0.95
     beta3: float = 0.95
+    takes_epsilon = True
 
     def step(self, state: SOAPMoments | None, gradient: Gradient, place: Place) -> tuple[Factored, SOAPMoments]:
         before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)

@@ -87,7 +87,8 @@ def one_step(
             its first step: `Muon(0.95, 5)` takes Newton and Schulz's iterations. Biases and gains are left to "adamw"
             by optimizers of matrices.
         epsilon: of optimizers that divide by the size of gradients, such as AdamW: G / (|G| + epsilon). One that leaves
-            less than half of AdamW's signs gives a `meanfield.PremiseWarning` with its share.
+            less than half of AdamW's signs gives a `meanfield.PremiseWarning` with its share; one that moves no weight,
+            as under descent, is refused.
         weight_decay: lambda of A + lambda W; the changes are those of both steps, which add up.
         outputs: whether the change of the outputs, of shape `net.output_shape`, stands behind the others; the readout's
             own weights move, too. A net without a readout, as a loop, has its last value for an output.
@@ -101,7 +102,8 @@ def one_step(
 
     Raises:
         TypeError, ValueError: what is no net, an array of the wrong shape or with values that are not finite real
-            numbers, an error and targets or neither, an unknown name, an optimizer without a first step from here.
+            numbers, an error and targets or neither, an unknown name, an optimizer without a first step from here,
+            an epsilon that it has not.
         ModuleNotFoundError, OSError: a backend without its library or its device.
         OverflowError: changes outside the range of floats.
 

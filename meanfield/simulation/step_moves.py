@@ -48,7 +48,9 @@ def whole_net(net: Net) -> Net:
 
 def require_step(net: Net, step: FirstStep) -> None:
     """Raise ValueError for a net in which this first step is not defined."""
-    methods = {name: step.method_of(net.role_of(name)) for name in net.weights}
+    roles = {name: net.role_of(name) for name in net.weights}
+    step.require_epsilon(roles.values())
+    methods = {name: step.method_of(role) for name, role in roles.items()}
     for name, method in methods.items():
         if method.draws_labels:
             raise ValueError(f"{method!r} draws labels for its curvature; give one that sums it over all outputs")

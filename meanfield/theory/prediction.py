@@ -21,19 +21,17 @@ from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.theory.levels import (
+from meanfield.theory.levels.base import Level, Options
+from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
+from meanfield.theory.levels.nets import (
     ConcatenatingMeanFieldLevel,
     ExactLevel,
     FiniteChannelsLevel,
     LawLevel,
-    Level,
-    LoopLawLevel,
-    LoopMeanFieldLevel,
     MeanFieldLevel,
-    Options,
     StagedMeanFieldLevel,
-    TokenStreamMeanFieldLevel,
 )
+from meanfield.theory.levels.transformers import TokenStreamMeanFieldLevel
 from meanfield.theory.maps import require_predictable
 
 LEVELS: tuple[Level, ...] = (

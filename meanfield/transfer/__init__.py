@@ -3,9 +3,9 @@
 from meanfield.transfer.depth_law import LawQuestion
 from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.transfer.one_step import OneStep
-from meanfield.transfer.premises import PRE_NORM_TRAINED, depth_over_width
+from meanfield.transfer.premises import depth_over_width
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
-from meanfield.transfer.trials import PRE_NORM, SCALES, slopes_part
+from meanfield.transfer.trials import PRE_NORM, PRE_NORM_TRAINED, SCALES, slopes_part
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
 __all__ = [

@@ -42,6 +42,7 @@ from meanfield.nets.recognised import as_family
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.quantities.registry import QUANTITIES
+from meanfield.simulation.step_moves import require_step
 from meanfield.theory.transformers.terms import prediction_seconds
 from meanfield.transfer.law_quantities import (
     EXACT,
@@ -133,7 +134,8 @@ def depth_law(
           law of its label term, or ``limit_missing``.
         - ``finite_width`` with ``finite_width_stderr``, by how much finite width moves the exponent: exact expectation
           less mean field, or else draws less mean field; ``finite_width_of`` says which, or why it is not known.
-        - ``overflowed``: sizes at which numbers leave the range of floats, or no draw moves; all else is of the others.
+        - ``overflowed``: sizes at which numbers leave the range of floats, or no draw moves, or a tenth of them do not
+          where the median is asked for; all else is of the others.
 
     Warns:
         PremiseWarning: one draw makes more than a quarter of a mean, which then decides nothing.
@@ -243,6 +245,8 @@ class LawQuestion:
         settings = _settings(Setting(loss=loss, **setting), data, checked)
         if why := LAW_QUANTITIES[quantity].refusal(settings[0]):
             raise ValueError(why)
+        for net in nets:
+            require_step(net, settings[0].step)
         along = _along(nets, checked)
         claimed, other = (
             None if law is None else _shown_law(side, law, checked, along)
@@ -265,7 +269,7 @@ class LawQuestion:
     def answered(self, draw: Draw, draws: int, seed: int) -> xr.Dataset:
         """The dataset of `depth_law`; ``draw`` makes the draws, and raises OverflowError where floats end."""
         runs, setting = self.runs(draws, seed), self.settings[0]
-        measured, overflowed = _measured(draw, runs, self.sizes, self.quantity.name)
+        measured, overflowed = _measured(draw, runs, self.sizes, self.quantity.name, setting.statistic)
         dataset = self._drawn(measured)
         dataset.attrs |= {
             "quantity": self.quantity.name,
@@ -338,8 +342,6 @@ class LawQuestion:
 def _settings(shared: Setting, data: Any, sizes: Sequence[Size]) -> tuple[Setting, ...]:
     """Under what the nets of every size are drawn: on their own data, where these are a function of the size."""
     shared = replace(shared, epsilon=not_negative("epsilon", shared.epsilon))
-    if shared.step.is_descent and shared.epsilon:
-        raise ValueError(f"epsilon is {shared.epsilon}, and gradient descent has none; leave it out")
     if data is None:
         if shared.batch_size is not None:
             raise ValueError(f"batch_size is {shared.batch_size}, and no data are given, of which a batch is part")
@@ -441,21 +443,24 @@ def _require_rival(claim: ShownLaw | None, rival: ShownLaw) -> None:
         )
 
 
-def _measured(draw: Draw, runs: Sequence[Run], sizes: Sequence[Size], name: str) -> tuple[list[xr.Dataset | None], str]:
-    """What is drawn at every size, None where it is not finite, and in words where that is."""
+def _measured(
+    draw: Draw, runs: Sequence[Run], sizes: Sequence[Size], name: str, statistic: str
+) -> tuple[list[xr.Dataset | None], str]:
+    """What is drawn at every size, None where it or its error is not finite, and in words where that is."""
     measured: list[xr.Dataset | None] = []
     try:
         measured += draw(runs)
     except OverflowError:  # at some size: one by one, to see where
         measured = [_drawn_alone(draw, run) for run in runs]
     for place, each in enumerate(measured):
-        if each is not None and not (isfinite(each[name]) and 0 < each[f"{name}_stderr"] < np.inf):
-            measured[place] = None
+        if each is not None:
+            value, error, _ = statistic_of(each, name, statistic)
+            measured[place] = each if isfinite(value) and 0 < error < np.inf else None
     lost = [size for size, each in zip(sizes, measured, strict=True) if each is None]
     if len(sizes) - len(lost) < FEWEST_SIZES:
         raise OverflowError(
-            f"draws at sizes {', '.join(map(str, lost))} leave the range of floats or move no net, and fewer than "
-            "three sizes are left: give smaller sizes, or scale the branches"
+            f"draws at sizes {', '.join(map(str, lost))} leave the range of floats or have nets that do not "
+            "move, and fewer than three sizes are left: give smaller sizes, or scale the branches"
         )
     return measured, ", ".join(map(str, lost))
 

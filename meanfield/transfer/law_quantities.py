@@ -11,7 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, nan, pi, sqrt
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,12 @@ from meanfield.simulation.training.sharpness import Sharpness, rate_at
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.prediction import predict
 from meanfield.theory.tangent_kernels import mean_field_curvatures
+from meanfield.transfer.medians import median_over_draws
 
 EXACT, MEAN_FIELD = LEVELS = ("exact", "mean_field")
 LABEL_SCALE = "label_learning_rate_scale"
 # Samples of the batch on which curvatures are drawn, where none is given.
 SAMPLES = 32
-# Standard deviations between the quantiles 0.1 and 0.9 of a Gaussian.
-TENTHS = 2.563
 ON_DATA = "draws are on data, and theory has white inputs and labels"
 WITH_EPSILON = "draws have an epsilon, and theory has none"
 
@@ -247,17 +246,10 @@ LAW_QUANTITIES: dict[str, LawQuantity] = {
 
 
 def statistic_of(measured: xr.Dataset, name: str, statistic: str) -> tuple[float, float, float]:
-    """The mean or the median over draws, its standard error, and the share that one draw has in it.
-
-    A median's error is that of the middle of a Gaussian, (pi/2)^(1/2) times the spread of the logarithms over
-    draws^(1/2), with the spread that the quantiles 0.1 and 0.9 tell: where few draws stand in the middle, how far they
-    lie apart says little.
-    """
+    """The mean or the median over draws, its standard error, and the share that one draw has in it."""
     if statistic == "mean":
         return tuple(float(measured[f"{name}{end}"]) for end in ("", "_stderr", "_largest_share"))  # type: ignore
-    low, middle, high = measured[f"{name}_quantile"].values
-    draws = measured.attrs["draws"]
-    return float(middle), float(middle) * sqrt(pi / 2 / draws) * log(high / low) / TENTHS, 1 / draws
+    return *median_over_draws(measured, name), 1 / measured.attrs["draws"]
 
 
 def without_names(reasons: str) -> str:

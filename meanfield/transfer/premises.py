@@ -24,13 +24,7 @@ from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
 from meanfield.theory.mean_field.whole_update import LARGEST_LOG, thin_input_warning
 from meanfield.theory.transformers.terms import many_outputs_warning
 from meanfield.transfer.rules import CarriedNet, log_channel_correction, log_output_correction, refusal_of_outputs
-
-# Slopes of tuned rates, by `python -m sims.learning_rate_search` (claim T4), beside those of the one-step scale.
-PRE_NORM_TRAINED = (
-    "tuned rates of pre-norm Transformers fell as L^(-0.57 +- 0.06) over 2 to 16 units in one epoch on digits, where "
-    "one step says L^(-1.48)"
-)
-POST_NORM_TRAINED = "tuned rates of post-norm ones fell as L^(-1.38 +- 0.08), by one step L^(-1.80)"
+from meanfield.transfer.trials import POST_NORM_TRAINED, PRE_NORM_TRAINED
 
 
 def other_question(start: CarriedNet, end: CarriedNet) -> str:

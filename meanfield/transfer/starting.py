@@ -16,12 +16,16 @@ from meanfield.nets.recognised import as_family, require_net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.simulation.step_moves import EpsilonWarning
+from meanfield.transfer.medians import median_scale
 from meanfield.transfer.premises import NOTABLE
 from meanfield.transfer.trials import CALIBRATIONS, LONGER, SCALES, departures, misses, trial_name
 
-MEDIAN = 0.5
 # Standard errors of the median that the interval takes in.
 ERRORS_HELD = 2.0
+DYING = (
+    "a tenth or more of the drawn nets do not move at their first step, as their gradients are 0 and units have died: "
+    "their rates have no end, and so has the interval; give a larger width or a smaller depth"
+)
 WORDS = {
     "rate": "learning rate to start from",
     "low": "lower end of the learning rates to expect",
@@ -58,7 +62,8 @@ def starting_rate(
 
     Returns:
         Dataset of ``rate``, ``low`` and ``high``, with all that `step_scales` gives beside. The interval is the factor
-        of the trials and two standard errors of the median, in squares of their logarithms. Attributes: ``scale``, the
+        of the trials and two standard errors of the median, in squares of their logarithms; 0 to infinity where a tenth
+        or more of the drawn nets do not move. Attributes: ``scale``, the
         name of the scale, ``scale_over_rate`` c, ``factor``, ``rests_on``, ``premises`` and ``warnings``, which are
         given as a `PremiseWarning`, too.
 
@@ -92,7 +97,9 @@ def starting_rate(
     factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
     spec: Any = as_family(net)
     softened = _softened(scales, epsilon)
-    against = tuple(filter(None, (calibration.warning, softened, *misses(spec, name), *departures(spec, name))))
+    endless = "" if isfinite(error) else DYING
+    sentences = (calibration.warning, softened, endless, *misses(spec, name), *departures(spec, name))
+    against = tuple(filter(None, sentences))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
     numbers = {"rate": rate, "low": rate / factor, "high": rate * factor}
@@ -106,22 +113,6 @@ def starting_rate(
         "warnings": "; ".join(against),
     }
     return scales.assign(variables).assign_attrs(described)
-
-
-def median_scale(scales: xr.Dataset, scale: str) -> tuple[float, float]:
-    """The median over draws of one of the scales of `step_scales`, and its relative standard error.
-
-    Raises:
-        ValueError: nets that no rate moves, in half or more of the draws.
-    """
-    middle = scales.sel(quantile=MEDIAN)
-    median, error = (float(middle[f"{scale}_quantile{end}"]) for end in ("", "_stderr"))
-    if not isfinite(median):
-        raise ValueError(
-            "half or more of the drawn nets do not move at their first step, as their gradients are 0: units have died "
-            "or inputs are all 0; give a larger width, a smaller depth or other inputs"
-        )
-    return median, error / median if isfinite(error) else float("inf")
 
 
 def _softened(scales: xr.Dataset, epsilon: float) -> str:

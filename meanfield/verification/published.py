@@ -93,7 +93,7 @@ def printed_exponents(net: Any) -> dict[str, float]:
 
 def printed_residual_exponents(scaling: str, block_depth: int, *, descent: bool = True) -> dict[str, float]:
     """Exponents in the number of blocks: Zhang et al. 2026, sections 3.1, 3.4, for any branch, under descent; Zheng et
-    al. 2026, condition B.1 and table 5, for SGD, and tables 9, 10, 12 and 3, 4, 6, for optimizers that normalise."""
+    al. 2026, tables 11 and 5, for SGD, and tables 9, 10, 12 and 3, 4, 6, for optimizers that normalise."""
     printed = {PLAIN: PAPERS_EXPONENT} if descent and scaling in ("init", "multiplier_sqrt") else {}
     if scaling == "multiplier_sqrt" and block_depth == 1:
         printed[SPECTRAL] = 0.0 if descent else -0.5

@@ -20,7 +20,7 @@ from meanfield.optimizers import optimizer_of_role, require_optimizer
 from meanfield.parameterizations import OPTIMIZER_NAMES, transfer_hyperparameters
 from meanfield.simulation import TrainedStreams
 from meanfield.verification import LadderSlope, ladder_slope, ladder_values
-from sims.common.command import Option, ladder
+from sims.common.command import Option, ladder, ladder_of
 from sims.common.results import Results
 
 BASE_WIDTH, BASE_DEPTH = 64, 2
@@ -153,6 +153,15 @@ SOAP_EPSILON_OPTION = Option(
     float,
     metavar="E",
     group="training",
+)
+
+BLOCKS_OPTION = Option(
+    "blocks",
+    "blocks of residual nets, two or more",
+    int,
+    metavar="K",
+    many="+",
+    check=ladder_of(2, "a slope", maximum=MOST_LAYERS, why="blocks of residual nets"),
 )
 
 

@@ -23,7 +23,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     attrs = dataset.attrs
     sizes = span(drawn_series(dataset).value["size"])
     exponent = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over {attrs['along']} {sizes}"
-    left_out = f" ({attrs['overflowed']} left out, as floats end or no net moves)" if attrs["overflowed"] else ""
+    left_out = f" ({attrs['overflowed']} left out, as floats end or nets do not move)" if attrs["overflowed"] else ""
     lines = [f"{SAYS[findings[0].verdict]}: {exponent}{left_out}."]
     if "power" in attrs:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)

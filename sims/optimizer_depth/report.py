@@ -62,7 +62,7 @@ def _answer(dataset: xr.Dataset, verdicts: Sequence[Finding]) -> str:
 
 def _law(dataset: xr.Dataset, family: str, optimizer: str) -> str:
     law = drawn_law(dataset, family, optimizer)
-    return f"{law.exponent:.2f} +- {law.stderr:.2f}"
+    return slope(law.exponent, law.stderr)
 
 
 def _names(dataset: xr.Dataset) -> list[str]:
@@ -76,7 +76,7 @@ def _brief(dataset: xr.Dataset) -> Grid:
     for family in map(str, dataset["drawn_family"].values):
         cells = []
         for name in names:
-            cells += [_law(dataset, family, name), f"{theory_slope(dataset, family, name):.2f}"]
+            cells += [_law(dataset, family, name), f"{theory_slope(dataset, family, name):+.3f}"]
         lines.append([IN_WORDS[family], *cells])
     header = [["family"], *([name, "theory"] for name in names)]
     return table(header, lines, _slope_title(dataset))

@@ -20,7 +20,7 @@ from meanfield.common import MOST_LAYERS
 from meanfield.execution import Run
 from meanfield.nets import MLP, Batch
 from meanfield.simulation import Energies
-from sims.common.blocks import RELU_OVER_LINEAR
+from sims.common.blocks import BLOCKS_OPTION, RELU_OVER_LINEAR
 from sims.common.command import Option, Preset, chosen_of, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, labels_in_mean_field, over, seeded_run, taken
 from sims.common.results import Results
@@ -77,14 +77,7 @@ OPTIONS = (
         many="+",
         check=ladder_of(2, "a slope", maximum=MOST_LAYERS, why="layers of plain nets"),
     ),
-    Option(
-        "blocks",
-        "blocks of residual nets, two or more",
-        int,
-        metavar="K",
-        many="+",
-        check=ladder_of(2, "a slope", maximum=MOST_LAYERS, why="blocks of residual nets"),
-    ),
+    BLOCKS_OPTION,
     Option("width", "channels of nets whose depth changes", int, metavar="N", check=counted("channels", minimum=8)),
     Option(
         "widths",

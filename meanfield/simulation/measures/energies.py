@@ -30,7 +30,6 @@ from meanfield.common.estimates import (
     Means,
     inverse_root,
     log_moments,
-    quantiles,
     summarise,
     summarise_each,
 )
@@ -50,7 +49,7 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.quantities.registry import SHARES, measured_dataset
+from meanfield.quantities.registry import measured_dataset
 from meanfield.simulation.arrays import (
     BACKENDS,
     JUMP,
@@ -81,7 +80,14 @@ from meanfield.simulation.measures.overlap_energy import (
     overlap_method,
     overlap_per_label_term,
 )
-from meanfield.simulation.measures.step_scales import KEPT, kept_of_draws, relative, scale_estimates, whole_step
+from meanfield.simulation.measures.step_scales import (
+    KEPT,
+    energy_quantiles,
+    kept_of_draws,
+    relative,
+    scale_estimates,
+    whole_step,
+)
 from meanfield.simulation.passes import Forward, forward, through_readout
 from meanfield.simulation.step_moves import is_curved, require_step, whole_net
 from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights
@@ -476,7 +482,9 @@ def energy_estimates(
     if profiles:
         profiles["update_energy_by_site"] = profiles["label_term_by_site"] + profiles["output_term_by_site"]
     of_sites = {name: summarise_each(value) for name, value in profiles.items()}
-    estimates = _layer_estimates(by_layer) | of_sites | _draw_statistics(by_layer["update_energy"])
+    estimates = _layer_estimates(by_layer) | of_sites | energy_quantiles(by_layer["update_energy"])
+    spread, skewness = log_moments(by_layer["update_energy"])
+    estimates |= {"update_energy_log_spread": spread, "update_energy_log_skewness": skewness}
     if of_scales:
         estimates |= scale_estimates(values)
     if adjusted:
@@ -492,16 +500,3 @@ def _layer_estimates(values: dict[str, Array]) -> dict[str, Estimate]:
     estimates["learning_rate_scale"] = inverse_root(estimates["mean_update_energy"])
     estimates["label_learning_rate_scale"] = inverse_root(summarise(means["label_term"]))
     return estimates
-
-
-def _draw_statistics(energy: Array) -> dict[str, DrawStatistic]:
-    """How single draws of the update energy (N, L) scatter about their mean."""
-    spread, skewness = log_moments(energy)
-    with np.errstate(divide="ignore"):
-        scales = energy.mean(axis=1) ** -0.5
-    return {
-        "update_energy_quantile": quantiles(energy, np.array(SHARES)),
-        "learning_rate_scale_quantile": quantiles(scales, np.array(SHARES)),
-        "update_energy_log_spread": spread,
-        "update_energy_log_skewness": skewness,
-    }

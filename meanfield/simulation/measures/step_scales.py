@@ -115,12 +115,21 @@ def scale_estimates(values: Mapping[str, Array]) -> dict[str, Estimate | DrawSta
 
 def _scale_estimates(name: str, energies: Array) -> dict[str, Estimate | DrawStatistic]:
     """The rate at which the mean of energies (N,) is 1, and quantiles of those at which each is."""
-    with np.errstate(divide="ignore"):
-        scales = energies**-0.5
+    return {name: inverse_root(summarise(energies[:, None])), f"{name}_quantile": _scale_quantiles(energies)}
+
+
+def energy_quantiles(energy: Array) -> dict[str, DrawStatistic]:
+    """Of S_l over draws (N, L), and of the rate at which its mean over the layers of a draw is 1."""
     return {
-        name: inverse_root(summarise(energies[:, None])),
-        f"{name}_quantile": quantiles(scales, np.array(SHARES)),
+        "update_energy_quantile": quantiles(energy, np.array(SHARES)),
+        "learning_rate_scale_quantile": _scale_quantiles(energy.mean(axis=1)),
     }
+
+
+def _scale_quantiles(energies: Array) -> DrawStatistic:
+    """Of the rates at which energies (N,) are 1, infinite where nothing moves."""
+    with np.errstate(divide="ignore"):
+        return quantiles(energies**-0.5, np.array(SHARES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,12 +232,13 @@ class StepScales(Measure):
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         energy = values["update_energy"]
+        mean = summarise(energy.mean(axis=1, keepdims=True))
         estimates: dict[str, Estimate | DrawStatistic] = {
             "update_energy": summarise(energy),
-            "update_energy_quantile": quantiles(energy, np.array(SHARES)),
-            "mean_update_energy": summarise(energy.mean(axis=1, keepdims=True)),
+            "mean_update_energy": mean,
+            "learning_rate_scale": inverse_root(mean),
         }
-        estimates |= _scale_estimates("learning_rate_scale", energy.mean(axis=1))
+        estimates |= energy_quantiles(energy)
         how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision")}
         own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
         own |= kept_of_draws(values, self.step)

@@ -1,43 +1,35 @@
-"""The levels of theory that `predict` chooses from: which nets each serves, what it takes and what it answers.
+"""The levels of theory of nets of layers, of stages and of concatenating blocks.
 
 The exact level has every quantity at finite width, for fully-connected nets whose gates are fair coins or none. The
-law level of nets is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level
-of nets is the leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of Transformers
-the leading order in 1/channels, 1/heads and 1/(head size); that of nets whose blocks concatenate the leading order in
-1/growth. The level of finite channels has what plain nets add to it at their own number of channels. The levels of
-loops have energies of the stream by step, and what every two steps share.
+law level is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level is the
+leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of nets whose blocks
+concatenate the leading order in 1/growth. The level of finite channels has what plain nets add to it at their own
+number of channels.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from math import log
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common.machine import NUMBER_BYTES, require_bytes
-from meanfield.common.validation import Array, PremiseWarning, inputs_described
+from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name
 from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
 from meanfield.nets.layered import Sequential
-from meanfield.nets.loop import Loop
 from meanfield.nets.residual import Residual
 from meanfield.nets.staged import Staged
-from meanfield.nets.transformer import TokenStream
-from meanfield.optimizers.first_steps import FirstStep
-from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
+from meanfield.quantities.registry import log_mean, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
 from meanfield.theory.finite_channels import finite_channel_factor, finite_channel_refusal, unchecked_channels_warning
 from meanfield.theory.laws import sum_of_minima
-from meanfield.theory.loops import has_closed_energy, log_correlation_law, pair_averages, steps
-from meanfield.theory.maps import POINTS, accurate_averages
+from meanfield.theory.levels.base import OPTIMIZER, REFUSED, SCALES, Level, Options
 from meanfield.theory.mean_field.concatenated_errors import (
     concatenated_label_refusal,
     concatenated_output_refusal,
@@ -53,7 +45,6 @@ from meanfield.theory.mean_field.output_term import (
     output_term_refusal,
 )
 from meanfield.theory.mean_field.plain_steps import few_channels_warning
-from meanfield.theory.mean_field.sampled_loops import loop_step_refusal, loop_step_terms
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
@@ -69,109 +60,7 @@ from meanfield.theory.mean_field.whole_update import (
     whole_update,
 )
 from meanfield.theory.recursions import GATES
-from meanfield.theory.transformers.terms import (
-    ROTARY,
-    TokenTerms,
-    many_outputs_warning,
-    refusal_of_all_roads,
-    token_terms,
-)
-from meanfield.theory.transformers.tied import stream_energies
 
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What `predict` is asked beside the level, and its defaults."""
-
-    inputs: Array | None = None
-    batch: Batch | None = None
-    loss: str = "squared"
-    pairs: Iterable[Any] | None = None
-    spread: bool = False
-    correlations: bool = False
-    by_site: bool = False
-    scales: bool = False
-    accuracy: float | None = None
-    step: FirstStep = field(default_factory=FirstStep)
-
-    @property
-    def asked(self) -> set[str]:
-        """Names of the options that differ from their defaults."""
-        given = {name for name in ("inputs", "batch", "pairs", "accuracy") if getattr(self, name) is not None}
-        flags = {name for name in ("spread", "correlations", "by_site", "scales") if getattr(self, name)}
-        differs = {"loss": self.loss != "squared", "optimizer": not self.step.is_descent}
-        return given | flags | {name for name, asked in differs.items() if asked}
-
-    @property
-    def of_one_step(self) -> bool:
-        """Whether what the step changes is asked relative to layers, and of outputs, as always of other optimizers."""
-        return self.scales or not self.step.is_descent
-
-
-class Level(ABC):
-    """One level of theory for one kind of net, loops being one.
-
-    Attributes:
-        name: how `predict` calls it.
-        family: what kind of net it is for.
-        whose: those of that kind that it serves, in words.
-        refusals: by option that some level of this kind takes, why another one does not: the first that applies is
-            given, filled in with the ``level``, the net's ``kind`` and its ``readout``.
-    """
-
-    name: ClassVar[str]
-    family: ClassVar[type]
-    whose: ClassVar[str]
-    refusals: ClassVar[Mapping[str, str]]
-
-    def has(self, net: Any, inputs: Array | None) -> bool:
-        """Whether there is this level of theory for the net; there is unless a level says otherwise."""
-        return True
-
-    @abstractmethod
-    def takes(self, net: Any, options: Options) -> set[str]:
-        """Names of the options that this level takes for it."""
-
-    @abstractmethod
-    def predict(self, net: Any, options: Options) -> xr.Dataset:
-        """The dataset of `meanfield.predict`, for what this level serves."""
-
-    def serves(self, net: Any, options: Options) -> str | None:
-        """None, or the reason why this level does not predict this."""
-        if not self.has(net, options.inputs):
-            return f"{self.name!r} is for {self.whose}"
-        accepted, readout = self.takes(net, options), getattr(net, "readout", "")
-        for option, sentence in self.refusals.items():
-            if option in options.asked - accepted:
-                return sentence.format(level=self.name, kind=type(net).__name__, readout=readout)
-        return None
-
-    def dataset(
-        self,
-        net: Any,
-        options: Options,
-        values: Mapping[str, Array],
-        attrs: Mapping[str, Any] | None = None,
-        coords: Coordinates | None = None,
-    ) -> xr.Dataset:
-        """The values with the level, the inputs and ``attrs`` as attributes."""
-        described = {"level": self.name, **inputs_described(options.inputs), **(attrs or {})}
-        return predicted_dataset(net, values, described, coords)
-
-
-ACCURACY = (
-    "accuracy is that of averages over softmaxes of random logits, of Transformers at level 'mean_field'; this is "
-    "level {level!r} of {kind}: leave it out"
-)
-OPTIMIZER = (
-    "the step of another optimizer than descent is predicted at level 'mean_field' of nets of layers and of loops; "
-    "this is level {level!r} of {kind}: leave optimizer out, or draw it with `simulate`"
-)
-SCALES = (
-    "scales of layers relative to themselves and of the outputs are predicted at level 'mean_field' of nets of layers; "
-    "this is level {level!r} of {kind}: leave scales out, or draw them by `simulate` with `Energies(scales=True)`"
-)
-REFUSED = {"accuracy": ACCURACY, "optimizer": OPTIMIZER, "scales": SCALES}
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
     "batch and loss are predicted at level 'mean_field' of plain nets, under a pooled readout where its label term is; "
@@ -530,171 +419,3 @@ def _warn(*sentences: str) -> None:
 
 def _label_term(net: Sequential, inputs: Array | None, batch: Batch) -> Array:
     return correlated_term(net, inputs, batch.input_correlation, label_covariance(net, inputs, batch))
-
-
-# Square arrays over pairs of steps that a prediction holds at once: two quantities and their logarithms.
-STEP_PAIR_ARRAYS = 4
-OF_NETS = (
-    "inputs, batch, loss, pairs, spread and by_site are for nets; a loop starts from h_0 ~ N(0, I): leave them out"
-)
-
-
-class LoopLevel(Level):
-    """A level of theory for loops, which finds logarithms by step or pair of steps."""
-
-    family = Loop
-    refusals: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("inputs", "batch", "loss", "pairs", "spread", "by_site"), OF_NETS),
-        "correlations": "correlations of steps are predicted at level 'mean_field' alone; level is {level!r}",
-        **REFUSED,
-    }
-
-    def predict(self, net: Loop, options: Options) -> xr.Dataset:
-        logs = self._logs(net, options.correlations)
-        energies = {"initial_energy": np.zeros(()), "residual_energy": np.logaddexp(0.0, logs["correlation_term"])}
-        values = with_logarithms(energies | logs) | {"cross_term": np.zeros(net.depth)}
-        return self.dataset(net, options, values)
-
-    @abstractmethod
-    def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
-        """Quantities but the stream's energies, by name."""
-
-
-class LoopLawLevel(LoopLevel):
-    """The closed form of the mean field, where there is one."""
-
-    name = "law"
-    whose = "loops of 'linear', and of 'relu' with independent steps"
-
-    def has(self, net: Loop, inputs: Array | None) -> bool:
-        return has_closed_energy(net)
-
-    def takes(self, net: Loop, options: Options) -> set[str]:
-        return set()
-
-    def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
-        return {"correlation_term": log_correlation_law(loop)}
-
-
-class LoopMeanFieldLevel(LoopLevel):
-    """The covariance of the stream at infinite width."""
-
-    name = "mean_field"
-    whose = "all loops"
-
-    def serves(self, net: Loop, options: Options) -> str | None:
-        if "optimizer" in options.asked:
-            if options.correlations:
-                return "correlations are those of steps before anything moves: leave correlations or optimizer out"
-            if why := loop_step_refusal(net, options.step):
-                return why
-        return super().serves(net, options)
-
-    def takes(self, net: Loop, options: Options) -> set[str]:
-        return {"optimizer", "scales"} if "optimizer" in options.asked else {"correlations"}
-
-    def predict(self, net: Loop, options: Options) -> xr.Dataset:
-        if "optimizer" not in options.asked:
-            return super().predict(net, options)
-        terms = loop_step_terms(net, options.step)
-        return self.dataset(net, options, terms.values, {"optimizer": options.step.name} | dict(terms.attrs))
-
-    def _logs(self, loop: Loop, correlations: bool) -> dict[str, Array]:
-        """The logarithms by step and, if asked for, by pair of steps; step s is the increment that makes h_s of
-        h_{s-1}."""
-        if correlations:
-            needed = STEP_PAIR_ARRAYS * NUMBER_BYTES * loop.depth**2
-            require_bytes(needed, "the correlation of all pairs of steps", "depth, or leave correlations out")
-        term, features = np.empty(loop.depth), np.empty((loop.depth, loop.depth) if correlations else 0)
-        for index, step in enumerate(steps(loop)):
-            term[index] = step.correlation[-1]
-            if correlations:
-                row = step.features if loop.tied else _independent_features(loop, term[:index])
-                features[index, : index + 1] = features[: index + 1, index] = row
-        if not correlations:
-            return {"correlation_term": term}
-        # Increments share what their features share if they have one matrix, and nothing if they have two.
-        shared = features if loop.tied else np.where(np.eye(loop.depth, dtype=bool), features, -np.inf)
-        increments = shared + log(loop.weight_variance)
-        return {"correlation_term": term, "feature_overlap": features, "increment_correlation": increments}
-
-
-def _independent_features(loop: Loop, terms: Array) -> Array:
-    """ln E[phi(h_l) phi(h_t)], t = 0 .. l, where Q_lt = H_t, from ln C_1 .. ln C_l."""
-    energies = np.logaddexp(0.0, np.concatenate([[-np.inf], terms]))
-    return pair_averages(loop).features(energies, energies)
-
-
-PLAIN_ALONE = "batch, loss, pairs, spread and by_site are for nets of layers; this is a {kind}: leave them out"
-LOOPS_ALONE = (
-    "correlations are those of the steps of a TiedLoop or of a Transformer with tied=True; steps of this {kind} share "
-    "no weights, and their increments nothing: leave the option out"
-)
-TABULATED = (
-    "accuracy is that of averages over softmaxes of all pairs of tokens; those of this {kind} with tied blocks or "
-    "rotary positions are tabulated once: leave the option out"
-)
-TIED = (
-    "overlap_energy, label_term, output_term: blocks share weights (tied=True), whose changes correlate across blocks; "
-    "`simulate` has them"
-)
-
-
-class TokenStreamMeanFieldLevel(Level):
-    """Second moments of the stream and of its changes, of exchangeable tokens or of all pairs of tokens.
-
-    The attribute ``left_out`` says why a quantity is left out. Where softmaxes were averaged over all pairs of tokens,
-    ``softmax_error`` estimates their relative error, over ``softmax_points`` points.
-    """
-
-    name = "mean_field"
-    family = TokenStream
-    whose = "all Transformers"
-    refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("batch", "loss", "pairs", "spread", "by_site"), PLAIN_ALONE
-    ) | {"correlations": LOOPS_ALONE, "accuracy": TABULATED, "optimizer": OPTIMIZER, "scales": SCALES}
-
-    def takes(self, net: TokenStream, options: Options) -> set[str]:
-        if net.is_tied:
-            return {"inputs", "correlations"}
-        return {"inputs"} if refusal_of_all_roads(net) == ROTARY else {"inputs", "accuracy"}
-
-    def predict(self, net: TokenStream, options: Options) -> xr.Dataset:
-        if net.is_tied or refusal_of_all_roads(net) == ROTARY:
-            stream = stream_energies(net, options.inputs, options.correlations)
-            left_out = TIED if net.is_tied else f"overlap_energy, label_term, output_term: {ROTARY}"
-            values = _token_stream(net, stream.variance, stream.correlation, stream.initial)
-            if stream.increments is not None:
-                values["increment_correlation"] = stream.increments
-            return self.dataset(net, options, values, {"left_out": left_out})
-        with accurate_averages(options.accuracy) as averages:
-            terms = token_terms(net, options.inputs)
-        if terms.output_term is not None and (why := many_outputs_warning(net, options.inputs)):
-            warnings.warn(why, PremiseWarning, stacklevel=3)
-        initial = 1.0 if options.inputs is None else float(np.square(options.inputs).mean())
-        values = _token_energies(terms) | _token_stream(net, terms.variance, terms.correlation, initial)
-        attrs: dict[str, Any] = {"left_out": terms.left_out} if terms.left_out else {}
-        if averages.error:
-            attrs |= {"softmax_error": averages.error, "softmax_points": POINTS * averages.replicates}
-        return self.dataset(net, options, values, attrs)
-
-
-def _token_stream(net: TokenStream, variance: Array, correlation: Array, initial: float) -> dict[str, Array]:
-    """The stream's moments by layer, and of pre-norm nets its energies by step, every depth unit being a step."""
-    values = {"stream_variance": variance}
-    if net.tokens > 1:  # one token has no other to be correlated with
-        values["token_correlation"] = correlation
-    if net.is_pre_norm:
-        logs = {"residual_energy": np.log(variance), "correlation_term": np.log(variance - initial)}
-        values |= with_logarithms(logs | {"initial_energy": np.log(initial)}) | {"cross_term": np.zeros(len(variance))}
-    return values
-
-
-def _token_energies(terms: TokenTerms) -> dict[str, Array]:
-    """The energies that are known, with their logarithms."""
-    known = {"overlap_energy": terms.overlap_energy, "label_term": terms.label_term}
-    logs = {name: np.log(values) for name, values in known.items() if values is not None}
-    if terms.label_term is not None:
-        logs["label_learning_rate_scale"] = -0.5 * log_mean(logs["label_term"])
-    by_site = [None if values is None else np.log(values)[:, None] for values in (terms.label_term, terms.output_term)]
-    return with_logarithms(logs) | whole_update(LogTerms(np.empty(0), *by_site))
