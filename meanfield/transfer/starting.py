@@ -91,9 +91,7 @@ def starting_rate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
-    scale = SCALES[calibration.of]
-    median, error = median_scale(scales, scale)
-    rate = median / calibration.ratio
+    rate, error = named_rate(scales, name)
     factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
     spec: Any = as_family(net)
     softened = _softened(scales, epsilon)
@@ -105,7 +103,7 @@ def starting_rate(
     numbers = {"rate": rate, "low": rate / factor, "high": rate * factor}
     variables = {which: ((), number, {"long_name": WORDS[which], "units": "1"}) for which, number in numbers.items()}
     described = {
-        "scale": scale,
+        "scale": SCALES[calibration.of],
         "scale_over_rate": calibration.ratio,
         "factor": calibration.factor,
         "rests_on": f"a prototype, whose scale and constant no verdict has judged yet: {calibration.trials}",
@@ -113,6 +111,21 @@ def starting_rate(
         "warnings": "; ".join(against),
     }
     return scales.assign(variables).assign_attrs(described)
+
+
+def named_rate(scales: xr.Dataset, optimizer: str | Optimizer) -> tuple[float, float]:
+    """The rate that the scales of a first step name, with nothing tuned, and the relative error of their median.
+
+    Args:
+        scales: as `step_scales` gives them.
+        optimizer: as for `starting_rate`.
+
+    Raises:
+        ValueError: an optimizer that no trial has a constant for; nets that half or more of which no rate moves.
+    """
+    calibration = CALIBRATIONS[_calibrated(optimizer)]
+    median, error = median_scale(scales, SCALES[calibration.of])
+    return median / calibration.ratio, error
 
 
 def _softened(scales: xr.Dataset, epsilon: float) -> str:

@@ -11,7 +11,8 @@ import xarray as xr
 from meanfield.verification import Finding
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Grid, Table, number, predicted, table
-from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, findings, loss_costs, mean_and_error
+from sims.learning_rate_transfer import claims, first_steps
+from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, loss_costs, mean_and_error
 
 TITLES = {
     "unchanged": "the tuned rate as it is",
@@ -20,6 +21,10 @@ TITLES = {
     "finite_depth": "finite-depth rule",
     "auto": "the library's choice",
     "path_sum": "PathSum",
+    "step_outputs": "one step: outputs",
+    "step_relative": "one step: layers, relative",
+    "step_absolute": "one step: layers",
+    "starting": "one step, nothing tuned",
     "two_anchors": "power through two tuned sizes",
     "stable_ratio": "ratio of 2 / lambda_max",
     "stable_rate": "2 / lambda_max, nothing tuned",
@@ -29,6 +34,9 @@ TITLES = {
 CARRIED = ("finite_depth", "power_law", "stable_ratio")
 WORDS = {
     "carries by": "rules from theory and 2 / lambda_max are about plain gradient descent, whatever optimizer trains.",
+    "one step": "of the optimizer that trains, on the data and in the batches of training: the rate goes as the one at "
+    "which that step moves the outputs, or the layers (relative: each over its own size), by 1 in mean squares; with "
+    "nothing tuned, `mf.starting_rate`.",
     "miss": "log10 of the carried rate less log10 of the tuned one, in decades; mean over the nets that were tuned.",
     "cost": "training loss at the carried rate less that at the rate tuned at this size, of the same nets, which were "
     "not tuned on; losses above chance, that of equal probabilities, count as chance.",
@@ -176,6 +184,10 @@ def _advice(dataset: xr.Dataset) -> str:
     return folded(words, "", 0)
 
 
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    return [*claims.findings(dataset), *first_steps.findings(dataset)]
+
+
 REPORT = Report(
     question="Does a carried learning rate train other nets better than the same rate unchanged?",
     answer=_answer,
@@ -185,6 +197,6 @@ REPORT = Report(
     brief=_brief_table,
     steps=[("--across width", "rates carried over the width instead of the depth")],
     parts=[_rule_table, _paper_tables, _misses, _costs, _refusals, _advice],
-    findings=findings,
+    findings=_findings,
     words=WORDS,
 )

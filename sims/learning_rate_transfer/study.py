@@ -2,9 +2,10 @@
 
 Nets of every family are tuned at every depth. From the first depth the tuned rate is carried to the others by each
 rule: unchanged, by L^(-3/2), by the family's own power, by the finite-depth rule, by PathSum, by a power through two
-tuned depths, by 2 / lambda_max, and with the wrong sign. Nets that were not tuned on are trained at each of these
-rates and at the rate tuned at their own depth, on the same mini-batches from the same weights. The report says by how
-many decades each rule misses the tuned rate, and what that costs in training loss. With --across width, over widths.
+tuned depths, by 2 / lambda_max, by one step of the optimizer that trains, and with the wrong sign. Nets that were not
+tuned on are trained at each of these rates and at the rate tuned at their own depth, on the same mini-batches from the
+same weights. The report says by how many decades each rule misses the tuned rate, and what that costs in training loss.
+With --across width, over widths.
 """
 
 import argparse
@@ -19,20 +20,35 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.common import MOST_LAYERS, Array, derived_seed
-from meanfield.execution import training_run
+from meanfield.execution import scales_run, simulate_all, training_run
 from meanfield.nets import Net
-from meanfield.transfer import GivenPower, Rule, Tuning, tune_all
+from meanfield.transfer import SCALES, GivenPower, Rule, Tuning, median_scale, named_rate, tune_all
 from sims.common.command import Option, Preset, counted, ladder
 from sims.common.datasets import Variable, over
 from sims.common.images import DataShape, require_installed
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
+from sims.learning_rate_transfer import first_steps
 from sims.learning_rate_transfer.claims import CLAIMS, TUNED
 from sims.learning_rate_transfer.report import REPORT
 
 # The rules of a run, in the order of reports; some know the depth alone.
-EVERYWHERE = ("unchanged", "finite_depth", "auto", "two_anchors", "stable_ratio", "stable_rate", "wrong_sign")
+# By what one step of the optimizer that trains moves.
+OF_STEP = {"step_outputs": "outputs", "step_relative": "relative", "step_absolute": "absolute"}
+EVERYWHERE = (
+    "unchanged",
+    "finite_depth",
+    "auto",
+    *OF_STEP,
+    "starting",
+    "two_anchors",
+    "stable_ratio",
+    "stable_rate",
+    "wrong_sign",
+)
+# Nets that are drawn for the scales of one step.
+STEP_DRAWS = 64
 OF_DEPTH = ("three_halves", "power_law", "path_sum")
 RULES = {"depth": (EVERYWHERE[0], *OF_DEPTH, *EVERYWHERE[1:]), "width": EVERYWHERE}
 # Slopes of losses are taken over so many decades on either side.
@@ -49,6 +65,8 @@ class Ladder:
         across: "depth" or "width".
         segment: so many sizes share two anchors, their first two.
         chance: the loss of equal probabilities, as which losses above it count.
+        optimizer: that trains.
+        steps: `mf.step_scales` of its first step, net by net.
     """
 
     nets: Sequence[Any]
@@ -56,6 +74,8 @@ class Ladder:
     across: str
     segment: int
     chance: float
+    optimizer: str = "sgd"
+    steps: Sequence[xr.Dataset] = ()
 
     def seeds_tuned(self, place: int) -> Array:
         """log10 of the tuned rate of each seed: (seed,); NaN where training showed no minimum."""
@@ -74,13 +94,22 @@ class Ladder:
             return first + self._log_stable(place) - self._log_stable(0)
         if rule == "two_anchors":
             return self._from_anchors(place)
+        if rule == "starting":
+            return np.full(len(first), np.log10(named_rate(self.steps[place], self.optimizer)[0]))
+        if rule in OF_STEP:
+            end, start = (median_scale(self.steps[at], SCALES[OF_STEP[rule]])[0] for at in (place, 0))
+            return first + np.log10(end / start)
         known: str | Rule = WRONG_SIGN[self.across] if rule == "wrong_sign" else rule
         return first + np.log10(self._ratio(known, 0, place))
 
     def carried_error(self, rule: str, place: int) -> float:
-        """Standard error of `carried` from the draws of the stable rate, in decades."""
+        """Standard error of `carried` from the draws of the stable rate, or of the first step, in decades."""
         used = {"stable_rate": [place], "stable_ratio": [0, place]}.get(rule, [])
         relative = [float(self.tuned[at]["stable_rate_stderr"] / self.tuned[at]["stable_rate"]) for at in used]
+        if rule == "starting":
+            relative = [named_rate(self.steps[place], self.optimizer)[1]]
+        elif rule in OF_STEP:
+            relative = [median_scale(self.steps[at], SCALES[OF_STEP[rule]])[1] for at in (0, place)]
         return float(np.hypot.reduce([0.0, *relative]) / np.log(10))
 
     def loss_slope(self, place: int, log_rate: float) -> float:
@@ -140,8 +169,8 @@ OPTIONS = (
         "data", "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels", group="training"
     ),
     Option("samples", "of the data (default: all)", int, group="training"),
-    Option("epochs", "passes over the data", int, 1, group="training"),
-    Option("batch_size", "samples of a mini-batch", int, 32, metavar="B", group="training"),
+    Option("epochs", "passes over the data", int, group="training"),
+    Option("batch_size", "samples of a mini-batch", int, metavar="B", group="training"),
     Option("optimizer", "sgd (default), or another of the library's optimizers", default="sgd", group="training"),
     Option(
         "schedule",
@@ -160,6 +189,7 @@ OPTIONS = (
     Option("spacing", "finest steps between rates that are tried, in decades", float, group="training"),
     Option("precision", "of weights", default="float32", choices=("float32", "float64"), group="training"),
 )
+RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 PRESETS = {
     "smoke": Preset(
         "6 s",
@@ -171,6 +201,8 @@ PRESETS = {
         tuning_seeds=2,
         spacing=0.25,
         draws=8,
+        epochs=1,
+        batch_size=32,
     ),
     "default": Preset(
         "70 s",
@@ -182,6 +214,21 @@ PRESETS = {
         tuning_seeds=12,
         spacing=0.125,
         draws=16,
+        epochs=1,
+        batch_size=32,
+    ),
+    "evidence": Preset(
+        "40 min",
+        families=["mlp", *RESIDUAL, "residual cnn init", "residual cnn multiplier"],
+        depths=[2, 4, 8, 16],
+        widths=[16, 32, 64],
+        data="digits",
+        samples=1792,
+        tuning_seeds=8,
+        spacing=0.25,
+        draws=16,
+        epochs=8,
+        batch_size=16,
     ),
     "paper": Preset(
         "20 h",
@@ -202,6 +249,8 @@ PRESETS = {
         tuning_seeds=16,
         spacing=0.125,
         draws=32,
+        epochs=1,
+        batch_size=32,
     ),
 }
 
@@ -270,15 +319,25 @@ def measure(
     pairs = [(family, net, pair) for family in nets for net, pair in zip(nets[family], data[family], strict=True)]
     searches = [_tuning(options, family, net, pair, training) for family, net, pair in pairs]
     tuned = iter(tune_all(searches, workers=options.workers, store=results.pieces))
-    shared = options.across, options.segment, _chance(options)
+    steps = iter(_steps(options, results, searches))
+    shared = options.across, options.segment, _chance(options), options.optimizer
     ladders = {
-        family: Ladder(of_family, [next(tuned) for _ in of_family], *shared) for family, of_family in nets.items()
+        family: Ladder(of_family, [next(tuned) for _ in of_family], *shared, [next(steps) for _ in of_family])
+        for family, of_family in nets.items()
     }
     rates = xr.merge([_tuned_rates(options, ladders), _carried_rates(options, ladders)])
     losses = _losses(options, results, rates["rate_log10"], nets, data, training)
     said: dict[str, Any] = {name: str(value) for name, value in (described | training).items()}
     said |= {"refusals": json.dumps(_refusals(ladders)), "chance_loss": _chance(options)}
     return rates.assign(loss=losses).assign_attrs(said | {"samples": len(pairs[0][2][1])})
+
+
+def _steps(options: argparse.Namespace, results: Results, searches: Sequence[Tuning]) -> list[xr.Dataset]:
+    """`mf.step_scales` of every net, on the data, by the optimizer and in the batches of training."""
+    how = {"draws": STEP_DRAWS, "seed": options.seed, "optimizer": options.optimizer}
+    how |= {"batch_size": options.batch_size, "precision": options.precision}
+    runs = [scales_run(search.net, search.data, **how) for search in searches]
+    return simulate_all(runs, workers=options.workers, store=results.pieces)
 
 
 def _chance(options: argparse.Namespace) -> float:
@@ -311,7 +370,7 @@ def _carried(rungs: Ladder, rule: str, place: int) -> dict[str, float]:
         carried = np.full(len(own), np.nan)
     missed = carried - own
     known = np.isfinite(missed)
-    if known.sum() < 2 or (place == 0 and rule not in (TUNED, "stable_rate")):
+    if known.sum() < 2 or (place == 0 and rule not in (TUNED, "stable_rate", "starting")):
         return dict.fromkeys(("rate_log10", "decades_off", "decades_off_stderr", "loss_slope"), np.nan)
     error = np.hypot(missed[known].std(ddof=1) / known.sum() ** 0.5, rungs.carried_error(rule, place))
     rate = float(carried[np.isfinite(carried)].mean())
@@ -367,5 +426,5 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=CLAIMS,
+    claims=(*CLAIMS, *first_steps.CLAIMS),
 )

@@ -12,7 +12,7 @@ from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
 from sims.common import images
 from sims.common.training_data import FAMILIES, trained_net, training_data
-from sims.learning_rate_transfer import claims
+from sims.learning_rate_transfer import claims, first_steps
 from sims.learning_rate_transfer.study import RULES, Ladder, _carried, planned
 from sims.learning_rate_transfer.study import STUDY as simulation
 from tests.sims.commands import finished_run, without_figure
@@ -147,8 +147,8 @@ def made_up(saved, families=("mlp", "cnn"), draws=40):
     loss.loc[{"rule": "three_halves"}] += 0.3 - xr.DataArray(list(saved), {"family": list(families)})
     sizes_only = rates.isel(rule=0, drop=True)
     values = {"tuned_rate_log10_stderr": 0 * sizes_only + 0.05, "stable_rate_stderr": 0 * sizes_only + 0.1}
-    values |= {"stable_rate": 0 * sizes_only + 1, "loss_slope": 0 * rates}
-    attrs = {"chance_loss": 2.3, "across": "depth", "draws": draws, "tuning_seeds": "6"}
+    values |= {"stable_rate": 0 * sizes_only + 1, "loss_slope": 0 * rates, "decades_off_stderr": 0 * rates + 0.05}
+    attrs = {"chance_loss": 2.3, "across": "depth", "draws": draws, "tuning_seeds": "6", "optimizer": "adamw"}
     return xr.Dataset({"rate_log10": rates, "loss": loss} | values, attrs=attrs)
 
 
@@ -239,6 +239,49 @@ def test_losses_above_chance_count_as_chance():
     costs = claims.loss_costs(wild).sel(rule="wrong_sign")
     tuned = wild["loss"].sel(rule="tuned")
     np.testing.assert_allclose(costs, 2.3 - tuned)
+
+
+@pytest.mark.parametrize(("cost", "verdict"), [(0.0, Verdict.CONFIRMED), (0.1, Verdict.REFUTED)])
+@pytest.mark.parametrize("rule", ["step_outputs", "starting"])
+def test_rates_of_one_step_cost_little_or_are_refuted(rule, cost, verdict):
+    """Against tuned losses of 0.7, of nets that have learned; the same at 1.0 are of nets that have not."""
+    dataset = made_up((0.3, 0.3), draws=400)
+    costly = dataset["loss"].copy()
+    costly.loc[{"rule": rule}] += cost
+    decide = {"step_outputs": first_steps.judge_carried_by_step, "starting": first_steps.judge_starting}[rule]
+    learned = dataset.assign(loss=costly - 0.3).assign_attrs(tuning_seeds="60")
+    assert decide(learned).verdict is verdict
+    idle = decide(dataset.assign(loss=costly))
+    assert (idle.verdict, idle.evidence) == (Verdict.INCONCLUSIVE, "no net learns at its tuned rate")
+
+
+def test_a_cost_counts_the_nets_that_learn_and_the_errors_of_rates():
+    """Of two families one learns; errors of rates move its three sizes together, 0.05 decades by 0.4 a decade."""
+    dataset = made_up((0.3, 0.3))
+    losses = dataset["loss"].copy()
+    losses.loc[{"family": "mlp"}] -= 0.5
+    losses.loc[{"family": "mlp", "rule": "starting"}] += 0.2
+    one = dataset.assign(loss=losses)
+    cost, error, freedom, nets = first_steps.mean_cost(one, "starting")
+    assert (round(cost, 1), freedom, nets) == (0.2, 5, 3)
+    sloped = one.assign(loss_slope=0 * one["loss_slope"] + 0.4)
+    np.testing.assert_allclose(first_steps.mean_cost(sloped, "starting")[1], np.hypot(error, 0.02))
+
+
+def test_rates_of_one_step_are_those_of_the_library(finished):
+    """Medians of the nets that the run draws: carried as the outputs' scale, and by the starting rate's constant."""
+    nets = [trained_net("mlp", depth, 16, "digits") for depth in (1, 4)]
+    data = training_data("digits", nets[0], samples=96)
+    how = {"batch_size": 32, "draws": 64, "seed": 0}
+    scales = [mf.step_scales(net, data, precision="float32", **how) for net in nets]
+    ratio = np.divide(*(float(of["output_learning_rate_scale_quantile"].sel(quantile=0.5)) for of in scales[::-1]))
+    at = finished["rate_log10"].sel(family="mlp", size=4)
+    tuned = float(finished["tuned_rate_log10"].sel(family="mlp", size=1))
+    assert float(at.sel(rule="step_outputs")) == pytest.approx(tuned + np.log10(ratio))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.PremiseWarning)
+        named = mf.starting_rate(nets[1], data, **how)
+    assert float(at.sel(rule="starting")) == pytest.approx(np.log10(float(named["rate"])), abs=1e-5)
 
 
 def test_figure_shows_the_numbers(finished):

@@ -1,0 +1,112 @@
+"""What rates cost that one step of the optimizer that trains carries, or names with nothing tuned.
+
+Costs are against the rate tuned at the same size, of nets that were not tuned on, and count where these learn.
+"""
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification import Check, Claim, Contest, Finding, Judge, Judges, Kind, Ruling, Verdict, checks, lower
+from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, loss_costs, mean_and_error
+
+JUDGES = Judges()
+
+# What a rate may cost, in nats, and the share of the loss of equal probabilities below which a net has learned.
+CHEAP, LEARNED = 0.05, 1 / 3
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """Not every optimizer has a starting rate."""
+    named = bool(dataset["rate_log10"].sel(rule="starting").notnull().any())
+    return [judge_carried_by_step(dataset), *([judge_starting(dataset)] if named else [])]
+
+
+def mean_cost(dataset: xr.Dataset, rule: str) -> tuple[float, float, float, int]:
+    """What a rule costs against the tuned rate over the nets that learn at that, its error and freedom, and how many.
+
+    The errors are those over draws, and those of the rates, which are taken to move all losses together.
+    """
+    learned = dataset["loss"].sel(rule=TUNED).mean("draw") < LEARNED * dataset.attrs["chance_loss"]
+    mean, stderr = mean_and_error(loss_costs(dataset).sel(rule=rule, drop=True))
+    counted = (learned & mean.notnull()).values
+    nets = int(counted.sum())
+    of_rates = (dataset["loss_slope"] * dataset["decades_off_stderr"]).sel(rule=rule, drop=True)
+    moved = np.abs(of_rates.values[counted])
+    error = float(np.hypot(np.sqrt((stderr.values[counted] ** 2).sum()), moved.sum())) / max(nets, 1)
+    freedom = min(int(dataset.attrs["tuning_seeds"]), dataset.sizes["draw"]) - 1
+    return float(mean.values[counted].sum()) / max(nets, 1), error, float(freedom), nets
+
+
+def _cheap(dataset: xr.Dataset, rule: str) -> Contest | Ruling:
+    optimizer = dataset.attrs["optimizer"]
+    cost, error, freedom, nets = mean_cost(dataset, rule)
+    words = {"optimizer": optimizer, "across": dataset.attrs["across"], "cheap": CHEAP}
+    if not nets:
+        return Ruling(Verdict.INCONCLUSIVE, "no net learns at its tuned rate", words, "none: no net")
+    others = {other: mean_cost(dataset, other)[0] for other in (UNCHANGED, "three_halves") if other in dataset["rule"]}
+    beside = ", ".join(f"{other} {of_other:.3f}" for other, of_other in others.items())
+    shown = f"{cost:.3f} +- {error:.2g} over {nets} nets that learn; {beside}"
+    made = lower(cost - CHEAP, error, effective=freedom + 1, unit="in the loss")
+    return made.saying(shown, **words)
+
+
+@JUDGES.decide(
+    brief="{optimizer}: a rate carried by one step costs less than {cheap:g} nats",
+    claim="Under {optimizer} a rate carried over {across} by one step, by what it moves of the outputs, costs less "
+    "than {cheap:g} nats of training loss against the tuned rate, on average over nets that learn",
+    rival="it costs more",
+    measured="mean over families and sizes; errors count those of the rates",
+)
+def judge_carried_by_step(dataset: xr.Dataset) -> Contest | Ruling:
+    return _cheap(dataset, "step_outputs")
+
+
+@JUDGES.decide(
+    brief="{optimizer}: a rate with nothing tuned costs less than {cheap:g} nats",
+    claim="Under {optimizer} training at the starting rate, with nothing tuned, costs less than {cheap:g} nats of "
+    "training loss against the tuned rate, on average over nets that learn",
+    rival="it costs more",
+    measured="mean over families and sizes; errors count those of the rates",
+)
+def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
+    return _cheap(dataset, "starting")
+
+
+def _of_optimizers(judge: Judge[[xr.Dataset]], *optimizers: str) -> tuple[Check, ...]:
+    """The judge's checks on the runs of these optimizers, of which descent is the study's own."""
+    arguments = {name: () if name == "sgd" else ("--optimizer", name) for name in optimizers}
+    return tuple(check for of in arguments.values() for check in checks("learning_rate_transfer", judge, arguments=of))
+
+
+# What is run for rows on nets that learn: the preset "evidence", once for each optimizer.
+LEARNING = (
+    "eight epochs of batches of 16 on digits, width 32, 2 .. 16 units, six families, rates tuned on 8 nets and losses "
+    "of 16 others; nets whose loss at the tuned rate is below a third of chance; sizes and bands were written down "
+    "before these runs"
+)
+CLAIMS = (
+    Claim(
+        id="E4a",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="a learning rate carried by one step of the optimizer that trains, by what it moves of the outputs, "
+        "costs less than 0.05 nats against the tuned rate, on average over nets that learn",
+        brief="a rate carried by one step of the optimizer costs less than 0.05 nats",
+        printed="no sentence of a paper: a rule of our own, and what training by it costs",
+        hypotheses=LEARNING,
+        checks=_of_optimizers(judge_carried_by_step, "sgd", "adamw", "muon-adamw"),
+        preset="evidence",
+    ),
+    Claim(
+        id="E4b",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="training at the starting rate, which one step names with nothing tuned, costs less than 0.05 nats "
+        "against the tuned rate, on average over nets that learn",
+        brief="a starting rate, nothing tuned, costs less than 0.05 nats",
+        printed="no sentence of a paper: a rule of our own, and what training by it costs",
+        hypotheses=f"{LEARNING}; the constants are those of a prototype",
+        checks=_of_optimizers(judge_starting, "sgd", "adamw"),
+        preset="evidence",
+    ),
+)
