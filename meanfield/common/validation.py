@@ -170,7 +170,7 @@ def require_array(name: str, values: Any, shape: tuple[int, ...], layout: str) -
     """Return ``values`` as floats, or raise TypeError or ValueError unless they have this shape and are finite."""
     array = real_array(name, values)
     if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; this architecture takes {layout} = {shape}")
+        raise ValueError(f"{name} has shape {array.shape}; this net takes {layout} = {shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinite values; remove or replace them first")
     return array

@@ -214,7 +214,7 @@ def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:
         raise TypeError(f"weights is of type {type(weights).__name__}; give a list of arrays, one for each weight")
     if len(weights) != len(wanted):
         raise ValueError(
-            f"weights has {len(weights)} arrays; this architecture takes {len(wanted)}, of shapes {net.weight_shapes}"
+            f"weights has {len(weights)} arrays; this net takes {len(wanted)}, of shapes {net.weight_shapes}"
         )
     layout = "(channels out, channels in, *kernel)"
     pairs = enumerate(zip(weights, wanted.values(), strict=True))

@@ -274,7 +274,7 @@ def test_what_normalisation_cannot_divide_by_is_refused_before_any_work():
 
 @pytest.mark.parametrize("shape", [(8, 5), (1, 5, 8), (1, 8, 4), (2, 8, 5)])
 def test_tokens_of_another_shape_are_refused(shape):
-    with pytest.raises(ValueError, match=r"inputs has shape .* this architecture takes .* = \(1, 8, 5\)"):
+    with pytest.raises(ValueError, match=r"inputs has shape .* this net takes .* = \(1, 8, 5\)"):
         mf.simulate(_net(), draws=2, seed=0, inputs=np.ones(shape))
 
 

@@ -120,7 +120,7 @@ def test_relu_homogeneity_in_the_inputs(seed, factor):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda w, x, e: (w[:-1], x, e), "weights has 2 arrays; this architecture takes 3"),
+        (lambda w, x, e: (w[:-1], x, e), "weights has 2 arrays; this net takes 3"),
         (lambda w, x, e: ([w[0].T[:1], *w[1:]], x, e), r"weights\[0\] has shape"),
         (lambda w, x, e: (w, x[:, :-1], e), "inputs has shape"),
         (lambda w, x, e: (w, x * np.nan, e), "NaN or infinite"),
