@@ -302,7 +302,7 @@ def test_variables():
 REFUSED = {
     "curvature": (mf.MLP(depth=2, width=32), "sophia", "more than the signs or the polar factor"),
     "iterations": (mf.MLP(depth=2, width=32), Muon(), "more than the signs or the polar factor"),
-    "many samples": (mf.MLP(depth=2, width=32, inputs=17), "lion", "these are 17"),
+    "many samples": (mf.MLP(depth=2, width=64, inputs=33), "lion", "these are 33"),
     "few channels": (mf.MLP(depth=2, width=4, inputs=5), "muon", "under 4 channels"),
     "residual": (mf.ResidualMLP(depth=2, width=32), "muon", "plain nets"),
 }
