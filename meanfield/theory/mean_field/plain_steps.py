@@ -218,7 +218,8 @@ def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator
     net = forward.net
     is_descent = forms(net, step) == {GRADIENT}
     joined = net.is_pooled and net.sigma.name != "linear"  # what outputs drive at a gate comes from all sites
-    if net.sigma.triple is not None and (forward.points.count == 1 or (is_descent and not joined)):
+    is_linear = is_descent and not joined and loss == "squared"  # in the covariance of the errors
+    if net.sigma.triple is not None and (forward.points.count == 1 or is_linear):
         yield _law(forward, kind, loss)
         return
     sizes, axes = np.linalg.eigh(forward.outputs)
