@@ -93,8 +93,8 @@ def predict(
         by_site: whether to add, at level "mean_field" of nets without a pooled readout, plain labels and squared
             loss, the label term at every site: ``label_term_by_site`` over ``layer`` and ``site``, sites row by row.
         optimizer: whose first step from rest moves the weights, by name or one of `meanfield.optimizers`; another than
-            descent at level "mean_field" of plain nets with up to 16 samples times sites, of other nets of layers with
-            one site and up to 16 samples, and of loops of up to 64 steps.
+            descent at level "mean_field" of nets of layers with up to 32 samples times sites, and of loops of up to 64
+            steps.
         scales: whether to answer under descent, too, what there is under other optimizers, for the same nets of layers.
 
     Returns:

@@ -224,7 +224,7 @@ class MeanFieldLevel(NetLevel):
         if options.of_one_step:
             terms = layered_step_terms(net, options.step, options.inputs, options.loss)
             thin = thin_input_warning(net) if options.inputs is None else ""
-            _warn(thin, "" if net.has_skips else few_channels_warning(net))
+            _warn(thin, few_channels_warning(net))
             attrs = {"optimizer": options.step.name, "loss": options.loss}
             return self.dataset(net, options, terms.values, attrs | dict(terms.attrs))
         if options.asked & {"batch", "loss"}:

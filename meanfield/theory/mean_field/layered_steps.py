@@ -1,9 +1,9 @@
 """One step of any optimizer from rest in any net of layers: which theory serves it.
 
-Plain nets have recursions, on grids too. Nets with skip connections, and layers that differ, are followed over sampled
-units, at one site. Residual nets of one sample and of 'relu' or 'linear' units also have a recursion for errors that do
-not depend on features. Sampled units then say by what factor the outputs' own errors change it, which tends to 1 where
-outputs are few against the width.
+Plain nets of few places have recursions. Those of more, nets with skip connections, and layers that differ are followed
+over sampled units. Residual MLPs of one sample and of 'relu' or 'linear' units also have a recursion for errors that
+do not depend on features. Sampled units then say by what factor the outputs' own errors change it, which tends to 1
+where outputs are few against the width.
 """
 
 from typing import Any
@@ -61,7 +61,4 @@ def layered_step_terms(
 @takes(Sequential)
 def layered_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
     """Why `layered_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
-    plain, sampled = plain_step_refusal(net, step, inputs), sampled_step_refusal(net, step, inputs)
-    if not plain or not sampled:
-        return ""
-    return plain if net.follows_one_rule and not net.has_skips else sampled
+    return plain_step_refusal(net, step, inputs) and sampled_step_refusal(net, step, inputs)

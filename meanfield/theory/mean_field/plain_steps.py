@@ -45,6 +45,7 @@ from meanfield.theory.mean_field.label_term import (
 )
 from meanfield.theory.mean_field.layers import given_product, input_variance
 from meanfield.theory.mean_field.output_term import Drive, drive_of, mean_square_probability
+from meanfield.theory.mean_field.patches import Patches
 from meanfield.theory.mean_field.sampled_channels import SampledChannels
 from meanfield.theory.mean_field.step_terms import StepTerms, form_refusal, forms
 from meanfield.theory.two_points import EveryPair
@@ -131,13 +132,14 @@ def plain_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = 
 def few_channels_warning(net: Sequential) -> str:
     """What to say where draws of a net with its channels differ from its step by more than `NOTABLE`; or ""."""
     places, least = net.inputs * net.sites, min(net.channels_by_layer[1:])
-    share = (net.depth + places) / least
+    layers = len(net.unit_ends) - sum(layer.skip is not None for layer in net.layers)  # blocks keep most of a stream
+    share = (layers + places) / least
     if share <= NOTABLE:
         return ""
     return (
         "one step of an optimizer is predicted at leading order in 1/channels, and draws differ from it by up to about "
-        f"(depth + samples x sites) / channels, here ({net.depth} + {places}) / {least} = {share:.0%}; `simulate` has "
-        "that of drawn nets"
+        f"(layers outside blocks + samples x sites) / channels, here ({layers} + {places}) / {least} = {share:.0%}; "
+        "`simulate` has that of drawn nets"
     )
 
 
@@ -161,6 +163,7 @@ class Forward:
 
     def __init__(self, net: Sequential, inputs: Array | None) -> None:
         self.net, self.inputs, self.points = net, inputs, EveryPair(net)
+        self.patches, self.readout = Patches(net), Patches(net, net.readout)
         self.input_covariance = input_variance(net) * np.eye(self.points.count)
         product = net.sigma.product(*self.points.variances(self.input_covariance), self.input_covariance)
         self.products = [product if inputs is None else given_product(net, inputs)[1]]
@@ -184,16 +187,6 @@ class Forward:
             return None
         values = self.net.sigma.function(self.inputs)
         return values.swapaxes(0, 1).reshape(values.shape[1], -1)
-
-    def patched(self, features: Array) -> Array:
-        """Features (points, N) as every tap of a stencil sees them: (k points, N)."""
-        net = self.net
-        if not net.grid:
-            return features
-        by_site = features.reshape(len(features), net.inputs, net.sites)
-        table = neighbours(net.grid, net.kernel, net.padding)
-        seen = [np.where(row == OUTSIDE, 0.0, by_site[..., row]) for row in table]
-        return np.concatenate(seen).reshape(-1, features.shape[1])
 
     def absolute(self, place: int) -> float:
         """The sum of all |x| that matrix ``place`` sees of one point."""
@@ -219,29 +212,14 @@ class Forward:
         sites = 1 if self.net.output_grid else self.net.sites
         return np.asarray(np.kron(pairs, np.ones((sites, sites))))
 
-    def through_readout(self, pairs: Array) -> Array:
-        """The sum over what an output sees of one channel, over pairs of output places."""
-        net, points = self.net, self.points
-        if net.readout == "convolution":
-            return net.taps * points.diagonal(pairs)
-        by_sites = pairs.reshape(net.inputs, net.sites, net.inputs, net.sites)
-        return np.asarray(by_sites.mean(axis=(1, 3)) if net.is_pooled else np.einsum("bpcp->bc", by_sites))
-
-    def seen_by_readout(self, features: Array) -> Array:
-        """Features (points, N) as rows that an output's weights see, (rows, output places)."""
-        net = self.net
-        if net.readout == "convolution":
-            return self.patched(features)
-        by_site = features.reshape(len(features), net.inputs, net.sites)
-        return by_site.mean(axis=2) if net.is_pooled else by_site.swapaxes(1, 2).reshape(-1, net.inputs)
-
 
 def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
     """The errors of this kind: one law for all, or draws."""
     net = forward.net
     is_descent = forms(net, step) == {GRADIENT}
     joined = net.is_pooled and net.sigma.name != "linear"  # what outputs drive at a gate comes from all sites
-    if net.sigma.triple is not None and (forward.points.count == 1 or (is_descent and not joined)):
+    is_linear = is_descent and not joined and loss == "squared"  # in the covariance of the errors
+    if net.sigma.triple is not None and (forward.points.count == 1 or is_linear):
         yield _law(forward, kind, loss)
         return
     sizes, axes = np.linalg.eigh(forward.outputs)
@@ -314,7 +292,7 @@ class Walk:
                 factor = net.layers[place + 1].variance_factor / net.sigma.gain
                 up = Upward(*(factor * points.diagonal(pairs) for pairs in gated))
         factor = net.head_variance * net.channels_by_layer[-1]
-        top = Upward(*(factor * forward.through_readout(pairs) for pairs in gated))
+        top = Upward(*(factor * forward.readout.sum_over_rows(pairs) for pairs in gated))
         return np.array([*energies, self._outputs(top)])
 
     def _layer(self, place: int, up: Upward) -> tuple[Array, Upward]:
@@ -339,7 +317,7 @@ class Walk:
         if is_sign and not self.is_drawn:
             added = OnePointSigns(forward.absolute(place)).terms(channel)
         elif is_sign or (net.is_pooled and self.is_drawn):
-            seen = forward.patched(self._feature_points(place)) if is_sign else None
+            seen = forward.patches.seen(self._feature_points(place)) if is_sign else None
             at_points = self.channels.at(channel, seen, net.channels_by_layer[place] * net.taps)
             added = at_points.signs(channel)
             pairs = at_points.products(channel, up.rest, layer.gate) if net.is_pooled else None
@@ -384,7 +362,7 @@ class Walk:
         forward, net, error = self.forward, self.forward.net, self.error
         scale = net.outputs * len(forward.outputs)
         own = forward.by_output(error.covariance) / scale**2
-        features = net.channels_by_layer[-1] * forward.through_readout(forward.products[-1])
+        features = net.channels_by_layer[-1] * forward.readout.sum_over_rows(forward.products[-1])
         kernel = up.kernel + self._linear_births("readout", net.outputs * own, features)
         form = self.step.form_of(net.role_of("readout"))
         along = np.linalg.lstsq(forward.outputs, up.with_z.T, rcond=None)[0].T
@@ -401,7 +379,7 @@ class Walk:
         rows = error.values / scale
         change = rows @ kernel.T
         if form == SIGN:
-            seen = forward.seen_by_readout(self._feature_points(net.depth))
+            seen = forward.readout.seen(self._feature_points(net.depth))
             change = change + net.head_fan_in * sign_births(rows, seen)
         return float(rest + np.mean(change**2 + 2 * (error.outputs @ along.T) * change))
 

@@ -1,12 +1,12 @@
-"""One step of any optimizer from rest over a sample of the units of wide layers: several samples, any activation, any
-number of outputs over the width.
+"""One step of any optimizer from rest over a sample of the units of wide layers: several samples and sites, skip
+connections, any activation, any number of outputs over the width.
 
 At leading order in 1/width the units of a layer are independent and alike, given averages over all of them. So a layer
 is a sample of its units, without weights: what a matrix W of variance s gives to a vector is Gaussian, but for what it
-gave before. With columns over the samples of a batch, X and H = W X of the forward pass, U and G = W^T U of the
-backward one, and V what the step changes below,
+gave before. With columns over the places of a batch, samples and sites, X the features that W sees and H = W X of the
+forward pass, U and G = W^T U of the backward one, and V what the step changes of X,
 
-    H   = Gaussian of covariance s X^T X over samples, new for every unit
+    H   = Gaussian of covariance s X^T X over places, new for every unit
     G   = X (X^T X)^-1 (H^T U) + Gaussian of covariance s U^T U
     W V = H A + U R + Gaussian of covariance s (V^T V - V^T X A),
           A = (X^T X)^-1 X^T V,  R = (U^T U)^-1 (G^T V - G^T X A)
@@ -16,10 +16,14 @@ drive its own error, which matters where outputs are not few against the width; 
 errors that came down through it. The move of W itself adds the births
 
     descent  U X^T X,   polar factor  f U M, M = B^(1/2) (B^(1/2) U^T U B^(1/2))^(-1/2) B^(1/2) with B = X^T X,
-    signs    sum_x sign(u . x) x over the units x below, for each unit u above.
+    signs    sum_x sign(u . x) x over the rows x of X, for each unit u above.
+
+On a grid a unit below has a row of X for every tap of the stencil, its values at shifted places, and its error is the
+sum of what G sends to its rows, shifted back (`meanfield.theory.mean_field.patches`). A place is one more sample to a
+matrix; the stencil alone joins them.
 
 Values of a stream keep their units over all blocks, and so remember their gates. The outputs are a layer of M units,
-whose errors are z - y over M and the number of samples.
+whose errors are z - y over M and the number of their places.
 
 Averages over P units err by about P^(-1/2), and by 1/P in the mean; the scatter between replicates says by how much.
 """
@@ -39,12 +43,13 @@ from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.optimizers.first_steps import POLAR, SIGN, FirstStep
 from meanfield.theory.mean_field.layers import input_variance
+from meanfield.theory.mean_field.patches import Patches
 from meanfield.theory.mean_field.step_terms import form_refusal, forms
 
-# Units of a layer and replicates: of one sample; of several, whose errors at few outputs differ from draw to draw, and
-# with signs of sums over them, which take the square of the units.
-ONE_SAMPLE, SEVERAL, SIGNS_OF_SEVERAL = (2**12, 4), (2**10, 32), (2**9, 32)
-MOST_SAMPLES = 16
+# Units of a layer and replicates: of one place; of several, whose errors at few outputs differ from draw to draw, and
+# with signs of sums over them, which take the square of the units; of many, as averages err by places over units.
+ONE_PLACE, SEVERAL, SIGNS_OF_SEVERAL, MANY = (2**12, 4), (2**10, 32), (2**9, 32), (2**11, 16)
+FEW_PLACES, MOST_PLACES = 16, 32
 # Normals of a unit that can be spread evenly.
 MOST_NORMALS = 21_201
 # Numbers that a unit has at a layer and a sample, of two replicates at once, as measured.
@@ -76,9 +81,9 @@ def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = No
     if why := sampled_step_refusal(net, step, inputs):
         raise ValueError(why)
     given = None if inputs is None else require_array("inputs", inputs, net.input_shape, INPUT_LAYOUT)
-    signs = SIGN in forms(net, step)
-    count, replicates = ONE_SAMPLE if net.inputs == 1 else SIGNS_OF_SEVERAL if signs else SEVERAL
-    held = NUMBER_BYTES * HELD * count * len(net.layers) * net.inputs
+    places = net.inputs * net.sites
+    count, replicates = _units_for(places, signs=SIGN in forms(net, step))
+    held = NUMBER_BYTES * HELD * count * len(net.layers) * places * net.taps
     require_bytes(held, f"following {count:,} units through {len(net.layers):,} layers", "depth or samples")
     runs, values = [], []
     with on_one_thread(), np.errstate(over="ignore", invalid="ignore"):  # seen in sums over units
@@ -96,26 +101,21 @@ def sampled_averages(net: Sequential, step: FirstStep, inputs: Array | None = No
 def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
     """Why `sampled_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
     given, take = f"this is a {type(net).__name__}", "draw it with `simulate`"
-    if net.sites > 1 or net.taps > 1 or net.is_pooled:
-        return (
-            f"one step of {step.name} is predicted in nets with skip connections or layers that differ for one site "
-            f"alone; {given} of {net.sites} sites and {net.taps} taps: {take}"
-        )
     if any(net.normalised_at(place) is not None for place in range(len(net.layers) + 1)):
         return f"one step of {step.name} is not predicted behind normalisations of layers that differ: {take}"
     if net.readout_unit.multiplier != 1:
         return f"one step of {step.name} is not predicted of readouts with a multiplier: {take}"
-    least = min(net.channels_by_layer[inputs is not None :])
-    if net.inputs > min(MOST_SAMPLES, least):
+    least, places = min(net.channels_by_layer[inputs is not None :]), net.inputs * net.sites
+    if places > min(MOST_PLACES, least):
         return (
-            f"one step of {step.name} joins the errors of all samples, whose averages are taken for up to "
-            f"{MOST_SAMPLES} of them and no more than units; {given} of {net.inputs} under {least} units: take fewer, "
-            f"or {take}"
+            f"one step of {step.name} joins the errors of all samples and sites, whose averages are taken for up to "
+            f"{MOST_PLACES} of them and no more than channels; these are {places} under {least} channels: take fewer "
+            f"inputs or a smaller grid, or {take}"
         )
-    if _normals_of(net) > MOST_NORMALS:
+    if sum(_normals_of(net)) > MOST_NORMALS:
         return (
             f"one step of {step.name} follows a unit through all layers, up to {MOST_NORMALS:,} numbers; {given} of "
-            f"{len(net.layers):,} layers and {net.inputs} sample(s): lower the depth"
+            f"{len(net.layers):,} layers and {places} sample(s) times site(s): lower the depth"
         )
     if why := form_refusal(net, step):
         return why
@@ -124,21 +124,32 @@ def sampled_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None 
     return ""
 
 
-def _normals_of(net: Sequential) -> int:
-    """Those of one unit in every layer: its value and its error, of inputs, of outputs and of labels too."""
-    return (2 * len(net.layers) + 4) * net.inputs
+def _normals_of(net: Sequential) -> list[int]:
+    """How many of one unit its input takes, its value in every layer and at the outputs, its label, and its errors."""
+    patches = [*[Patches(net)] * len(net.layers), Patches(net, net.readout)]
+    columns = [each.columns for each in patches]
+    return [net.inputs * net.sites, *columns, columns[-1], *(each.rows * each.columns for each in patches)]
+
+
+def _units_for(places: int, *, signs: bool) -> tuple[int, int]:
+    """How many are sampled, and how often."""
+    if places == 1:
+        return ONE_PLACE
+    if places > FEW_PLACES:
+        return MANY
+    return SIGNS_OF_SEVERAL if signs else SEVERAL
 
 
 class Errors(NamedTuple):
-    """Errors at the outputs of a matrix, U, and what it sends down to the values that it reads, G: (units, samples)."""
+    """Errors at the outputs of a matrix, U, and what it sends down to the rows of features that it sees, G."""
 
     above: Array
     below: Array
 
 
 class Moved(NamedTuple):
-    """What a matrix adds to changes above it: that which errors and features give to a unit, (units, samples), and the
-    covariance over samples of the rest."""
+    """What a matrix adds to changes above it: that which errors and features give to a unit, (units, places), and the
+    covariance over places of the rest."""
 
     given: Array
     fresh: Array
@@ -148,15 +159,17 @@ class SampledNet:
     """The layers of a net in so many sampled units, before anything moves."""
 
     def __init__(self, net: Sequential, inputs: Array | None, count: int, replicate: int) -> None:
-        self.net, samples, layers = net, net.inputs, net.layers
-        normals = even_normals(_normals_of(net), replicate).random(count)
-        self._normals = iter(np.moveaxis(normals.reshape(count, -1, samples), 1, 0))
+        self.net, self._given, layers = net, inputs is not None, net.layers
+        self.patches = [*[Patches(net)] * len(layers), Patches(net, net.readout)]
+        sizes = _normals_of(net)
+        normals = even_normals(sum(sizes), replicate).random(count)
+        self._normals = iter(np.split(normals, np.cumsum(sizes)[:-1], axis=1))
         start = next(self._normals) * np.sqrt(input_variance(net))
-        values = self.values = [start if inputs is None else inputs.reshape(samples, -1).T]
+        values = self.values = [start if inputs is None else inputs.swapaxes(0, 1).reshape(inputs.shape[1], -1)]
         self.features, self.gates, self.raised = list[Array](), list[Array](), list[Array]()
         for number in range(len(layers) + 1):
             sigma = net.sigma_at(number)
-            self.features.append(sigma.function(values[-1]))
+            self.features.append(self.patches[number].seen(sigma.function(values[-1])))
             self.gates.append(sigma.gate(values[-1]))
             self.raised.append(next(self._normals) @ root(self.variance(number) * self.gram(number)))
             if number < len(layers):
@@ -170,37 +183,48 @@ class SampledNet:
         """Units of values 0 .. N and of the outputs."""
         return (*self.net.channels_by_layer, self.net.outputs)
 
+    def fan_in(self, number: int) -> int:
+        """Rows of features that the matrix on value ``number`` sees."""
+        return self.widths[number] * self.patches[number].rows
+
     def variance(self, number: int) -> float:
         """That of the weights which read value ``number``."""
         net = self.net
         if number == len(net.layers):
             return net.head_variance
-        return net.layers[number].variance_factor / (net.sigma_at(number).gain * self.widths[number])
+        return net.layers[number].variance_factor / (net.sigma_at(number).gain * self.fan_in(number))
 
     def gram(self, number: int) -> Array:
-        """X^T X over samples of the features of a value."""
-        return self.widths[number] * mean_product(self.features[number], self.features[number])
+        """X^T X over places of the features of a value."""
+        return self.fan_in(number) * mean_product(self.features[number], self.features[number])
+
+    def few_features(self, number: int) -> Array:
+        """Features of about as many rows as units, where more would be averaged over for every unit above."""
+        patches, value = self.patches[number], self.values[number]
+        if patches.rows == 1 or (self._given and number == 0):
+            return self.features[number]
+        return patches.seen(self.net.sigma_at(number).function(value[: max(1, len(value) // patches.rows)]))
 
     def errors_of_all_kinds(self, loss: str) -> list[list[Errors]]:
         """Errors at the matrices of layers 1 .. N and at the readout: of the labels, of the outputs, and of both.
 
-        Of one sample and the squared loss they are those of many outputs, times what M of them are; else those of M.
+        Of one place and the squared loss they are those of many outputs, times what M of them are; else those of M.
         """
-        net = self.net
-        count = len(self._labels) if net.inputs == 1 and loss == "squared" else net.outputs
+        net, columns = self.net, self.patches[-1].columns
+        count = len(self._labels) if net.inputs * net.sites == 1 and loss == "squared" else net.outputs
         outputs, labels = self.raised[-1][:count], -self._labels[:count]
         if loss == "cross_entropy":  # labels are drawn evenly: the largest of M normals
             labels = -net.outputs * (labels == labels.max(axis=0)) + 1.0
             outputs = net.outputs * softmax(outputs, axis=0) - 1.0
-        scale = net.outputs * net.inputs
+        scale = net.outputs * columns
         return [self._errors_down(above / scale) for above in (labels, outputs, outputs + labels)]
 
     def _errors_down(self, above: Array) -> list[Errors]:
         net, errors = self.net, [self._sent_down(len(self.net.layers), above)]
         arriving: dict[int, Array] = {}  # by value, through the skip that starts there
         for number in reversed(range(len(net.layers))):
-            layer, gated = net.layers[number], self.gates[number + 1] * errors[-1].below
-            at_value = gated + arriving.pop(number + 1, 0.0)
+            layer, sent = net.layers[number], self.patches[number + 1].sent_back(errors[-1].below)
+            at_value = self.gates[number + 1] * sent + arriving.pop(number + 1, 0.0)
             if layer.skip is not None:
                 arriving[layer.skip] = at_value
             errors.append(self._sent_down(number, layer.multiplier * at_value))
@@ -211,12 +235,14 @@ class SampledNet:
             return Errors(above, np.zeros_like(self.features[0]))
         width, raised = self.widths[number + 1], self.raised[number][: len(above)]
         along = inverse(self.gram(number)) @ (width * mean_product(raised, above))
-        noise = self._backward[number] @ root(self.variance(number) * width * mean_product(above, above))
+        noise = self.patches[number].as_rows(self._backward[number]) @ root(
+            self.variance(number) * width * mean_product(above, above)
+        )
         return Errors(above, self.features[number] @ along + noise)
 
 
 def mean_product(first: Array, second: Array) -> Array:
-    """Means over units of products between samples."""
+    """Means over units of products between places."""
     return np.asarray(first.T @ second / len(first))
 
 
@@ -249,9 +275,9 @@ class SampledStep:
         self._names = list(sampled.net.weights)
 
     def energies(self) -> Array:
-        """S_l of every unit, means over samples, and the mean square change of the outputs: (L + 1,)."""
-        net, nothing = self._sampled.net, np.zeros((self._sampled.net.inputs,) * 2)
-        changes = [Moved(np.zeros_like(self._sampled.features[0]), nothing)]
+        """S_l of every unit, means over places, and the mean square change of the outputs: (L + 1,)."""
+        net, start = self._sampled.net, np.zeros_like(self._sampled.values[0])
+        changes = [Moved(start, np.zeros((start.shape[1],) * 2))]
         for number, layer in enumerate(net.layers):
             moved = self._through(number, changes[-1])
             given, fresh = layer.multiplier * moved.given, layer.multiplier**2 * moved.fresh
@@ -263,30 +289,33 @@ class SampledStep:
 
     def _through(self, number: int, change: Moved) -> Moved:
         """W V and the births of a matrix, from the change of the value that it reads."""
-        sampled, widths = self._sampled, self._sampled.widths
+        sampled, width, fan_in = self._sampled, self._sampled.widths[number + 1], self._sampled.fan_in(number)
+        patches = sampled.patches[number]
         features, gates, raised = (of[number] for of in (sampled.features, sampled.gates, sampled.raised))
         above, below = self._errors[number]
-        met = gates * change.given
-        with_features = widths[number] * mean_product(features, met)
+        met = patches.seen(gates * change.given)
+        with_features = fan_in * mean_product(features, met)
         along = inverse(sampled.gram(number)) @ with_features
-        errors = widths[number + 1] * mean_product(above, above)
-        with_errors = widths[number] * (mean_product(below, met) - mean_product(below, features) @ along)
+        errors = width * mean_product(above, above)
+        with_errors = fan_in * (mean_product(below, met) - mean_product(below, features) @ along)
         returned = inverse(errors) @ with_errors
-        energy = widths[number] * (mean_product(met, met) + mean_product(gates, gates) * change.fresh)
+        rest = patches.sum_over_rows(mean_product(gates, gates) * change.fresh)
+        energy = fan_in * (mean_product(met, met) + rest / patches.rows)
         fresh = sampled.variance(number) * (energy - with_features.T @ along)
         if number == len(sampled.net.layers):  # what errors do not span
-            fresh = fresh * max(0.0, 1 - np.linalg.matrix_rank(errors, hermitian=True) / widths[-1])
+            fresh = fresh * max(0.0, 1 - np.linalg.matrix_rank(errors, hermitian=True) / width)
         return Moved(raised[: len(above)] @ along + above @ returned + self._births(number), fresh)
 
     def _births(self, number: int) -> Array:
         """What the move of a matrix adds to its output."""
-        sampled, (inputs, outputs) = self._sampled, self._sampled.widths[number : number + 2]
+        sampled, outputs = self._sampled, self._sampled.widths[number + 1]
         role, above = sampled.net.role_of(self._names[number]), self._errors[number].above
-        return births(self._step, role, above, sampled.features[number], (outputs, inputs))
+        features = sampled.few_features(number) if self._step.form_of(role) == SIGN else sampled.features[number]
+        return births(self._step, role, above, features, (outputs, sampled.fan_in(number)))
 
 
 def births(step: FirstStep, role: str, above: Array, features: Array, shape: tuple[int, int]) -> Array:
-    """What the move of a matrix of this role and shape adds to its output, (units above, samples)."""
+    """What the move of a matrix of this role and shape adds to its output, (units above, places)."""
     outputs, inputs = shape
     form = step.form_of(role)
     if form == SIGN:

@@ -49,6 +49,14 @@ def test_births_of_descent_under_cross_entropy():
         np.testing.assert_allclose(energies, theirs[name], rtol=1e-12, err_msg=name)
 
 
+def test_cross_entropy_of_several_samples_is_drawn_under_descent_too():
+    net = mf.MLP(depth=3, width=64, inputs=3, outputs=7)
+    ours = mf.predict(net, level="mean_field", scales=True, loss="cross_entropy")
+    theirs = mf.predict(net, level="mean_field", loss="cross_entropy")
+    np.testing.assert_allclose(ours["label_term"], theirs["label_term"], rtol=3 * ours.attrs["relative_error"])
+    assert ours.attrs["relative_error"] < 0.1
+
+
 def _closed(optimizer, activation, width, layers):
     """Square nets of one sample under the fan-in rule, by hand: a rest of signs in every layer's births, and in none of
     those of polar factors."""
@@ -302,7 +310,7 @@ def test_variables():
 REFUSED = {
     "curvature": (mf.MLP(depth=2, width=32), "sophia", "more than the signs or the polar factor"),
     "iterations": (mf.MLP(depth=2, width=32), Muon(), "more than the signs or the polar factor"),
-    "many samples": (mf.MLP(depth=2, width=32, inputs=17), "lion", "these are 17"),
+    "many samples": (mf.MLP(depth=2, width=64, inputs=33), "lion", "these are 33"),
     "few channels": (mf.MLP(depth=2, width=4, inputs=5), "muon", "under 4 channels"),
     "residual": (mf.ResidualMLP(depth=2, width=32), "muon", "plain nets"),
 }

@@ -32,7 +32,7 @@ def _agrees(averages, kind, expected, share=0.0):
     ],
 )
 def test_labels_of_one_sample_have_their_recursion(optimizer, fields, monkeypatch):
-    monkeypatch.setattr(sampled_units, "ONE_SAMPLE", (2**10, 16))
+    monkeypatch.setattr(sampled_units, "ONE_PLACE", (2**10, 16))
     net, step = mf.ResidualMLP(width=64, **fields), FirstStep(optimizer)
     known, averages = residual_step_terms(net, step), sampled_averages(net, step)
     assert _agrees(averages, LABEL, np.append(known.label, averages.energies[LABEL][-1]), 0.03)
@@ -118,9 +118,9 @@ def test_births_under_signs_are_sums_over_units(samples):
 @pytest.mark.parametrize(
     ("net", "optimizer", "why"),
     [
-        (mf.ResidualMLP(depth=2, width=8, inputs=9), "adamw", "no more than units"),
-        (mf.ResidualMLP(depth=2, width=64, inputs=17), "muon", "up to 16 of them"),
-        (mf.ResidualConvNet(depth=2, channels=8, grid=(4,)), "muon", "one site alone"),
+        (mf.ResidualMLP(depth=2, width=8, inputs=9), "adamw", "no more than channels"),
+        (mf.ResidualMLP(depth=2, width=64, inputs=33), "muon", "up to 32 of them"),
+        (mf.ResidualConvNet(depth=2, channels=64, grid=(7, 5), kernel=(3, 3)), "muon", "smaller grid"),
         (mf.ResidualMLP(depth=11_000, width=8), "muon", "21,201 numbers"),
         (mf.ResidualMLP(depth=2, width=8), "sso", "depends on more than the signs"),
         (mf.ResidualMLP(depth=2, width=8), optimizers.Muon(), "depends on more than the signs"),
