@@ -41,6 +41,8 @@ class TrainingOptions:
         weight_decay: lambda.
         epsilon: of optimizers that divide by the size of gradients.
         precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
+        backend: "numpy", or "cupy", a CUDA device through CuPy, on which nets train in larger groups; they begin at the
+            same weights, and meet the same mini-batches, on both.
     """
 
     steps: int | None = None
@@ -51,6 +53,7 @@ class TrainingOptions:
     weight_decay: float = 0.0
     epsilon: float = 1e-8
     precision: str = "float64"
+    backend: str = "numpy"
 
     @classmethod
     def named(cls, options: Mapping[str, Any]) -> Self:
@@ -118,7 +121,7 @@ def train(
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: as for `simulate`, a folder for finished runs.
         options: those of `TrainingOptions`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``,
-            ``weight_decay``, ``epsilon`` and ``precision``.
+            ``weight_decay``, ``epsilon``, ``precision`` and ``backend``.
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
@@ -130,7 +133,8 @@ def train(
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
             than the data, rates that are not positive and finite, both of steps and epochs or neither, unknown names.
-        MemoryError: more than the machine has. All before any work.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
 
@@ -176,6 +180,7 @@ def training_run(
         weight_decay=how.weight_decay,
         epsilon=how.epsilon,
         precision=how.precision,
+        backend=how.backend,
     )
     return Run(net, measure, measure.runs, 0)
 
