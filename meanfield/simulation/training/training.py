@@ -65,6 +65,7 @@ class Training:
     _seen: Forward | None = None
     _batch: Data | None = None
     _swept: tuple[Any, dict[str, Gradient]] | None = None
+    _rates: dict[bytes, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.nets = len(next(iter(self.weights.values())))
@@ -198,6 +199,7 @@ class Training:
         """Mark the nets whose gradients, or their squares, are not finite; a device does so by their rates."""
         xp = self.arrays.xp
         largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in gradients.values()]).max(axis=0)
+        self._rates.clear()
         self.gone |= ~(largest < LARGEST_SQUARE[self.arrays.precision])
         if not self.arrays.on_device and self.gone.any():
             for weight in self.weights.values():
@@ -215,9 +217,17 @@ class Training:
         return NetByNet(direction)
 
     def _side_by_side(self, rate: Any) -> Any:
-        """The rates of all nets, (D, 1, 1); on a device nan of those that are gone, so that nobody asks it who is."""
-        rates = self.arrays.moved(np.broadcast_to(rate, self.nets).reshape(-1, 1, 1))
-        return self.arrays.xp.where(self.gone[:, None, None], np.nan, rates) if self.arrays.on_device else rates
+        """The rates of all nets, (D, 1, 1); on a device nan of those that are gone, so that nobody asks it who is.
+
+        What is there once serves all weights of a step that have these rates.
+        """
+        rates = np.broadcast_to(rate, self.nets).reshape(-1, 1, 1)
+        if not self.arrays.on_device:
+            return self.arrays.moved(rates)
+        if (key := rates.tobytes()) not in self._rates:
+            gone = self.gone[:, None, None]
+            self._rates[key] = self.arrays.xp.where(gone, np.nan, self.arrays.moved(rates))
+        return self._rates[key]
 
     def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> Sequence[Direction]:
         """Net by net on the host, for optimizers that take no stacks; nets that are gone make no step."""
