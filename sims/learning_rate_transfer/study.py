@@ -22,7 +22,7 @@ from meanfield.common import MOST_LAYERS, Array, derived_seed
 from meanfield.execution import training_run
 from meanfield.nets import Net
 from meanfield.transfer import GivenPower, Rule, Tuning, tune_all
-from sims.common.command import Option, Preset, counted, ladder
+from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder
 from sims.common.datasets import Variable, over
 from sims.common.images import DataShape, require_installed
 from sims.common.results import Results
@@ -153,6 +153,7 @@ OPTIONS = (
     ),
     Option("spacing", "finest steps between rates that are tried, in decades", float, group="training"),
     Option("precision", "of weights", default="float32", choices=("float32", "float64"), group="training"),
+    TRAINED_ON,
 )
 PRESETS = {
     "smoke": Preset(
@@ -229,7 +230,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
     how = {"samples": options.samples, "seed": options.seed}
     data = {family: shared_training_data(options.data, of_family, **how) for family, of_family in nets.items()}
-    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "precision")}
+    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "precision", "backend")}
     for family, of_family in nets.items():
         for net, pair in zip(of_family, data[family], strict=True):
             _tuning(options, family, net, pair, training)
