@@ -219,3 +219,12 @@ def test_a_device_too_small_says_how_much_is_needed(cupy, request):
     net = mf.MLP(depth=64, width=4096, **VECTORS)
     with pytest.raises(MemoryError, match=r"drawing 1 networks at once .* the device has 8 GiB; lower"):
         Run(net, training_run(net, data_of(net), rates=0.1, steps=2, backend=cupy).measure, 1, 0).require_memory(1)
+
+
+def test_steps_in_double_precision_of_nets_in_single(cupy):
+    """SSO's directions are in double precision, and move stencils without patches, too."""
+    data = data_of(NETS["conv"])
+    how = {"draws": 3, "optimizer": "sso"}
+    double = mf.step_scales(NETS["conv"], data, **how)
+    for backend in ("numpy", cupy):
+        assert_same(mf.step_scales(NETS["conv"], data, precision="float32", backend=backend, **how), double, 1e-3)
