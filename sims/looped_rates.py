@@ -31,7 +31,7 @@ from meanfield.verification import (
     lower,
     tuned_rates,
 )
-from sims.common.command import Option, Preset, counted, ladder_of
+from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over
 from sims.common.images import CHARACTERS, TEXT
 from sims.common.report import Report, answer
@@ -84,6 +84,7 @@ OPTIONS = (
         group="training",
     ),
     Option("spacing", "finest steps between rates, in decades", float, 0.25, group="training"),
+    TRAINED_ON,
 )
 PRESETS = {
     "smoke": Preset("6 s", loops=[1, 2, 4], width=8, tokens=8, steps=20, tuning_seeds=3, draws=6),
@@ -93,6 +94,8 @@ PRESETS = {
 
 # What is measured.
 
+# What every net trains by.
+TRAINING = ("steps", "batch_size", "optimizer", "backend")
 # By its name in the library. One loop makes two additions, of attention and of the FFN, and the factor counts these.
 SQRT, LINEAR = "sqrt", "linear"
 SCALINGS = {SQRT: "multiplier_sqrt", LINEAR: "multiplier_linear"}
@@ -121,7 +124,7 @@ def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
     """All of them take the same windows of text."""
     llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
     text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
-    sizes = attributes(options, "width", "heads", "tokens")
+    sizes = {name: getattr(options, name) for name in ("width", "heads", "tokens")}
     return Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
 
 
@@ -131,7 +134,7 @@ def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, lo
     return Tuning(
         net=_net(options, scaling, loops),
         data=data,
-        training=attributes(options, "steps", "batch_size", "optimizer") | {"precision": "float32"},
+        training={name: getattr(options, name) for name in TRAINING} | {"precision": "float32"},
         seeds=range(first, first + options.tuning_seeds),
         spacing=options.spacing,
         curvature_draws=0,

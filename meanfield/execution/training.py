@@ -46,6 +46,8 @@ class TrainingOptions:
             steps and by half a cosine down towards 0; or `WarmupCosine` with settings of its own. The rate is the peak.
             Weight decay follows it.
         precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
+        backend: "numpy", or "cupy", a CUDA device through CuPy, on which nets train in larger groups; they begin at the
+            same weights, and meet the same mini-batches, on both.
     """
 
     steps: int | None = None
@@ -57,6 +59,7 @@ class TrainingOptions:
     epsilon: float = 1e-8
     schedule: str | Schedule = "constant"
     precision: str = "float64"
+    backend: str = "numpy"
 
     @classmethod
     def named(cls, options: Mapping[str, Any]) -> Self:
@@ -132,7 +135,7 @@ def train(
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: as for `simulate`, a folder for finished runs.
         options: those of `TrainingOptions`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``,
-            ``weight_decay``, ``epsilon``, ``schedule`` and ``precision``.
+            ``weight_decay``, ``epsilon``, ``schedule``, ``precision`` and ``backend``.
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
@@ -144,7 +147,8 @@ def train(
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
             than the data, rates that are not positive and finite, both of steps and epochs or neither, unknown names.
-        MemoryError: more than the machine has. All before any work.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
 
@@ -191,6 +195,7 @@ def training_run(
         epsilon=how.epsilon,
         schedule=how.course,
         precision=how.precision,
+        backend=how.backend,
     )
     return Run(net, measure, measure.runs, 0)
 
