@@ -24,7 +24,7 @@ TRAINED = {
     "loss": "cross_entropy",
     "precision": "float64",
 }
-TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, **KEPT}
+TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, "role_factors": None, **KEPT}
 SCALES = {"loss": "cross_entropy", "optimizer": "adamw", "epsilon": 0.0, "batch_size": None, **DRAWN}
 STEP = {"of": "last", "data": DATA}
 # Arguments that each function takes.
