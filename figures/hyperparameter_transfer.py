@@ -30,8 +30,8 @@ def draw(dataset: xr.Dataset) -> Figure:
         row[0].set_ylabel(f"octaves, over the {direction}")
     for axes, (family, optimizer) in zip(grid[0], columns, strict=True):
         axes.set_title(f"{NETS[family]}\n{optimizer.replace('_', ' ')}", fontsize=9)
-    key(grid[0, 0], "half an octave", lw=6, alpha=0.25)
-    key(grid[0, 0], "not learned", marker="o", mfc="none", ls="")
+    key(grid[1, 0], "half an octave", lw=6, alpha=0.25)
+    key(grid[1, 0], "not learned", marker="o", mfc="none", ls="")
     legend_below(figure, grid[1, 0], 3, fontsize=8)
     figure.suptitle("Tuned base rate over that of the base model", fontsize=9)
     return figure

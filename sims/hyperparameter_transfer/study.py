@@ -122,14 +122,19 @@ PRESETS = {
         **{"samples": 400, "steps": 32, "batch_size": 16, "tuning_seeds": 3, "draws": 4},
     ),
     "default": Preset(
-        "8 min",
-        **BOTH | {"families": ["residual"], "widths": [32, 64, 128], "depths": [4, 8, 16, 32], "decays": DECAYS},
-        **{"samples": None, "steps": 256, "batch_size": 16, "tuning_seeds": 8, "draws": 8},
+        "4 min",
+        **BOTH | {"families": ["residual"], "widths": [32, 128], "depths": [4, 32], "decays": DECAYS},
+        **{"samples": 1024, "steps": 96, "batch_size": 16, "tuning_seeds": 12, "draws": 8},
     ),
     "evidence": Preset(
         "3 h",
-        **BOTH | {"families": ["residual", "gpt"], "widths": [32, 256], "depths": [4, 32], "decays": DECAYS},
-        **{"samples": None, "steps": 512, "batch_size": 8, "tuning_seeds": 8, "draws": 8},
+        **BOTH | {"families": ["residual", "gpt"], "widths": [32, 128], "depths": [4, 16], "decays": DECAYS},
+        **{"samples": None, "steps": 448, "batch_size": 8, "tuning_seeds": 8, "draws": 6},
+    ),
+    "paper": Preset(
+        "60 h",
+        **BOTH | {"families": ["residual", "gpt"], "widths": [32, 64, 128, 256], "depths": [4, 8, 16, 32]},
+        **{"decays": DECAYS, "samples": None, "steps": 1000, "batch_size": 8, "tuning_seeds": 12, "draws": 12},
     ),
 }
 
