@@ -186,7 +186,7 @@ class TrainedLosses(Measure):
         arrays, loss = quickest(net, replace(on_numpy(self.precision), lenient=True)), LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
         weights = self._start_weights(net, seeds, arrays)
-        common = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
+        common: dict[str, Any] = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
 
         def settings(name: str) -> dict[str, Any]:
             factors = self.role_factors.get(net.role_of(name), {})
