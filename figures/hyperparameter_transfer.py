@@ -51,11 +51,10 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
         stderr[0] = 0.0
         losses = of_table[f"tuned_loss_by_{direction}"].clip(max=of_table["chance_loss"]).mean("draw", skipna=False)
         axes.errorbar(sizes, moves, stderr, color=TABLES[table], fmt="-", lw=1.0, label=label)
-        for fill, where in (
-            (TABLES[table], losses < of_table["learned_loss"]),
-            ("none", losses >= of_table["learned_loss"]),
-        ):
-            axes.plot(sizes[where], moves[where], "o", color=TABLES[table], mfc=fill)
+        learned = (losses < of_table["learned_loss"]).values
+        for where, fill in ((learned, TABLES[table]), (~learned, "none")):
+            if where.any():
+                axes.plot(sizes[where], moves[where], "o", color=TABLES[table], mfc=fill)
     by_size(axes, sizes, direction)
 
 

@@ -68,6 +68,7 @@ OWN_WORDS = {
     ("depth_law", "batch_size"): ["32", "--data", "digits"],
     ("looped_transformer", "heads"): ["1"],
     ("looped_transformer", "width"): ["24"],
+    ("hyperparameter_transfer", "decays"): ["0.0625", "0.5"],
     ("hyperparameter_transfer", "families"): ["gpt"],
     ("hyperparameter_transfer", "optimizers"): ["adamw"],
     ("hyperparameter_transfer", "tokens"): ["8", "--families", "gpt"],
