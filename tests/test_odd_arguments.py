@@ -25,7 +25,7 @@ TRAINED = {
     "precision": "float64",
     "backend": "numpy",
 }
-TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, "schedule": "constant", **KEPT}
+TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, "schedule": "constant", "role_factors": None, **KEPT}
 SCALES = {"loss": "cross_entropy", "optimizer": "adamw", "epsilon": 0.0, "batch_size": None, **DRAWN}
 STEP = {"of": "last", "data": DATA}
 # Arguments that each function takes.

@@ -209,7 +209,8 @@ def tuned_rate(
         workers: number of processes, where 1 computes in this one; or `Workers`.
         resume_in: as for `simulate`, a folder for finished runs.
         options: as for `train`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``, ``weight_decay``,
-            ``epsilon``, ``schedule``, ``precision`` and ``backend``.
+            ``epsilon``, ``schedule``, ``precision``, ``backend`` and ``role_factors``, with which the rate that is
+            searched for is that of the base model.
 
     Returns:
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged, NaN at rates that the

@@ -14,8 +14,9 @@ split.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -96,6 +97,7 @@ class TrainedLosses(Measure):
         schedule: the shares of the rates that the steps take.
         precision: of all arrays.
         backend: where nets train. They begin at the same weights, and meet the same batches, on "numpy" and on "cupy".
+        role_factors: by role, what multiplies these settings for its weights; none multiplies nothing.
     """
 
     weights: ClassVar[str] = "dense"  # type: ignore[misc]
@@ -117,6 +119,7 @@ class TrainedLosses(Measure):
     schedule: Schedule = CONSTANT
     precision: str = "float64"
     backend: str = "numpy"
+    role_factors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
@@ -151,6 +154,7 @@ class TrainedLosses(Measure):
             start=None if self.start is None else _settled_start(net, self.start),
             weight_decay=not_negative("weight_decay", self.weight_decay),
             epsilon=not_negative("epsilon", self.epsilon),
+            role_factors=_settled_factors(net, self.role_factors),
         )
 
     def cost(self, net: Net) -> Cost:
@@ -208,7 +212,12 @@ class TrainedLosses(Measure):
         loss = LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
         weights = self._start_weights(net, seeds, arrays)
-        settings = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
+        common: dict[str, Any] = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
+
+        def settings(name: str) -> dict[str, Any]:
+            factors = self.role_factors.get(net.role_of(name), {})
+            return {setting: value * factors.get(setting, 1.0) for setting, value in common.items()}
+
         batches = Batches(data.samples, self.batch_size, seeds)
         return Training(
             net,
@@ -216,7 +225,7 @@ class TrainedLosses(Measure):
             data,
             loss,
             self.optimizer,
-            lambda _: settings,
+            settings,
             batches=batches,
             shares=self.schedule.shares(self.steps),
             seeds=seeds,
@@ -239,6 +248,7 @@ class TrainedLosses(Measure):
         how = {name: getattr(self, name) for name in names}
         own = {"optimizer": repr(self.optimizer), "schedule": repr(self.schedule)}
         own |= {"given_targets": fingerprint(self.targets)}
+        own |= {"role_factors": json.dumps(self.role_factors)} if self.role_factors else {}
         number = {run: draw for draw, run in enumerate(self._runs)}
         drawn = np.array([[number.get((rate, seed), -1) for seed in self.seeds] for rate in self.rates])
         grids = {}
@@ -282,6 +292,28 @@ def checked_seeds(given: Any) -> tuple[int, ...]:
     if not seeds:
         raise ValueError("seeds is empty; give one or more")
     return seeds
+
+
+# What a role may have a factor on.
+SCALED = ("learning_rate", "weight_decay", "epsilon")
+
+
+def _settled_factors(net: Net, given: Any) -> dict[str, dict[str, float]]:
+    """Numbers from 0 by role and setting, or TypeError, ValueError; of every role of the net, if there are any."""
+    if not isinstance(given, Mapping) or not all(isinstance(own, Mapping) for own in given.values()):
+        raise TypeError(f"role_factors is {given!r}; give role -> setting -> factor, of settings {', '.join(SCALED)}")
+    roles = dict.fromkeys(map(net.role_of, net.weights))
+    if given and (missing := [role for role in roles if role not in given]):
+        raise ValueError(
+            f"role_factors has {', '.join(map(repr, given))} and lacks {missing[0]!r}, a role of this net's weights; "
+            "add it, with {} where nothing is multiplied"
+        )
+    settled: dict[str, dict[str, float]] = {}
+    for role, factors in given.items():
+        for name in factors:
+            require_choice(f"a factor of {role!r}", name, SCALED)
+        settled[role] = {name: not_negative(f"factor of {role!r} on {name}", value) for name, value in factors.items()}
+    return settled
 
 
 def _settled_start(net: Net, given: Any) -> tuple[Array, ...]:
