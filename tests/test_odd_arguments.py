@@ -256,7 +256,7 @@ SERVED = {
         "data": DATA,
         "low": 1e-3,
         "high": 10.0,
-        **{name: value for name, value in TRAINED.items() if name not in ("epochs", "schedule")},
+        **{name: value for name, value in TRAINED.items() if name not in ("epochs", "schedule", "role_factors")},
         "seeds": 2,
         "steps": 17,
     },
