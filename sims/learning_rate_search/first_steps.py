@@ -203,9 +203,9 @@ TRAINED = (
 UNPRINTED = "no sentence of a paper: a question of our own, whether the step that is made first tells how nets train"
 
 
-def _slopes(part: str, group: str, words: str, scale: str) -> Claim:
+def _slopes(id: str, group: str, words: str, scale: str) -> Claim:
     return Claim(
-        id=f"E1{part}",
+        id=id,
         kind=Kind.OWN,
         source="docs/theory.md section 24",
         statement=f"tuned rates of {words} fall over depth as one step of the optimizer that trains says, to 0.15 in "
@@ -227,10 +227,30 @@ def _arguments(optimizer: str) -> tuple[str, ...]:
 
 
 CLAIMS = (
-    _slopes("a", "residual nets", "residual nets without normalisation", "the change of the outputs"),
-    _slopes("b", "plain nets", "plain nets", "the relative change of the layers"),
-    _slopes("c", "normalised nets", "batch-normalised residual nets", "the relative change of the layers"),
-    _slopes("d", "loops", "tied loops", "the relative change of the layers"),
+    _slopes(
+        id="E1a",
+        group="residual nets",
+        words="residual nets without normalisation",
+        scale="the change of the outputs",
+    ),
+    _slopes(
+        id="E1b",
+        group="plain nets",
+        words="plain nets",
+        scale="the relative change of the layers",
+    ),
+    _slopes(
+        id="E1c",
+        group="normalised nets",
+        words="batch-normalised residual nets",
+        scale="the relative change of the layers",
+    ),
+    _slopes(
+        id="E1d",
+        group="loops",
+        words="tied loops",
+        scale="the relative change of the layers",
+    ),
     Claim(
         id="E2",
         kind=Kind.OWN,
