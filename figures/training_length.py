@@ -29,8 +29,8 @@ def draw(dataset: xr.Dataset) -> Figure:
     for column, name in enumerate(optimizers):
         at = {"optimizer": name}
         learns = dataset["learns"].sel(at)
-        _means(panels[0, column], log_rate.sel(at), error.sel(at), learns, "steps")
-        _means(panels[1, column], ratio.sel(at), np.hypot(error, of_scale).sel(at), learns, "batch_size")
+        _means(panels[0, column], log_rate.sel(at), error.sel(at), 0.0, learns, "steps")
+        _means(panels[1, column], ratio.sel(at), error.sel(at), of_scale.sel(at), learns, "batch_size")
         panels[0, column].set_title(name, fontsize=9)
     for row, words in enumerate(("tuned rate", "outputs' scale / tuned rate")):
         panels[row, 0].set_ylabel(words)
@@ -42,11 +42,21 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _means(axes: Axes, logs: xr.DataArray, errors: xr.DataArray, learns: xr.DataArray, along: str) -> None:
-    """Means of all nets of a family and a schedule that have a tuned rate, with their standard errors."""
+def _means(
+    axes: Axes,
+    logs: xr.DataArray,
+    errors: xr.DataArray,
+    shared: xr.DataArray | float,
+    learns: xr.DataArray,
+    along: str,
+) -> None:
+    """Means of all nets of a family and a schedule that have a tuned rate, with their standard errors.
+
+    The nets of a mean have an error in common, the ``shared`` one.
+    """
     (other,) = {"steps", "batch_size"} - {along}
     counts = np.isfinite(logs).sum(other)
-    log, spread = logs.mean(other), (errors**2).sum(other) ** 0.5 / counts
+    log, spread = logs.mean(other), ((errors**2).sum(other) / counts**2 + shared**2) ** 0.5
     hardly = (np.isfinite(logs) & ~learns).any(other)
     for family, color in zip(logs["family"].values, FURTHER, strict=False):
         for schedule in map(str, logs["schedule"].values):

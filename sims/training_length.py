@@ -417,7 +417,8 @@ CLAIMS = (
         brief="under descent the tuned rate does not depend on the number of steps",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; written down before these runs, after a prototype whose rates were 0.144 and 0.141 "
-        "for eight times the steps",
+        "for eight times the steps. With errors of 0.03 decades a rate an exponent of 0.19 is refuted where all nets "
+        "learn, and one of 0.29 where none does in 128 steps",
         checks=checks(NAME, judge_descent),
         preset=PRESET,
     ),
@@ -430,7 +431,8 @@ CLAIMS = (
         brief="under AdamW the tuned rate falls as T^(-0.2) with the number of steps",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; written down before these runs, after a prototype that saw a factor of 1.5 for eight "
-        "times the steps",
+        "times the steps. With errors of 0.03 decades a rate it is decided against an exponent of 0 where all nets "
+        "learn, and not where none does in 128 steps",
         checks=checks(NAME, judge_adamw),
         preset=PRESET,
     ),
@@ -442,7 +444,8 @@ CLAIMS = (
         "the batch (exponent 0, to 0.1; rival 1/2)",
         brief="under descent the outputs' scale over the tuned rate does not depend on the batch",
         printed=UNPRINTED,
-        hypotheses=f"{TRAINED}; no run has been seen that says it or the contrary",
+        hypotheses=f"{TRAINED}; written down before these runs, after none that says it or the contrary. With errors "
+        "of 0.03 decades a rate, and of 8 % a scale, an exponent of 0.3 is refuted where all nets learn",
         checks=checks(NAME, judge_batch),
         preset=PRESET,
     ),

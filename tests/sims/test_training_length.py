@@ -15,7 +15,7 @@ from sims.training_length import exponent, judge_adamw, judge_batch, judge_desce
 from tests.sims.claim_controls.training import of_length
 
 # Of a tuned rate on 12 seeds, in decades.
-ERROR = 0.04
+ERROR = 0.03
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def sized(dataset, **powers):
         "tuned_rate_log10_stderr": 0 * made["tuned_rate_log10"] + ERROR,
         "located": 0 * made["located"] + sizes["draws"],
     }
-    return made.assign(errors | {"outputs_scale_stderr": 0.15 * made["outputs_scale"]})
+    return made.assign(errors | {"outputs_scale_stderr": 0.08 * made["outputs_scale"]})
 
 
 def constant(dataset, optimizer="sgd"):
@@ -107,7 +107,7 @@ def test_who_learns_is_told_by_the_loss(smoke_dataset):
     ("power", "descent", "adamw"),
     [
         (0.0, Verdict.CONFIRMED, Verdict.REFUTED),
-        (-0.2, Verdict.INCONCLUSIVE, Verdict.CONFIRMED),
+        (-0.2, Verdict.REFUTED, Verdict.CONFIRMED),
         (-0.5, Verdict.REFUTED, Verdict.REFUTED),
     ],
 )
