@@ -1,5 +1,7 @@
 """Tuned rates over the number of steps, and a scale of one step over them against the batch, optimizer by optimizer."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -10,7 +12,7 @@ from figures.style import FURTHER, alike, by_size, key, legend_below, log_values
 
 OUTPUTS = "outputs_scale"
 # By the schedule of the rate.
-LOOKS = {"constant": {"ls": "-"}, "warmup_cosine": {"ls": "--", "fillstyle": "none"}}
+LOOKS: dict[str, dict[str, Any]] = {"constant": {"ls": "-"}, "warmup_cosine": {"ls": "--", "fillstyle": "none"}}
 WORDS = {"constant": "constant rate", "warmup_cosine": "peak of warmup and cosine"}
 
 
@@ -55,9 +57,10 @@ def _means(
     The nets of a mean have an error in common, the ``shared`` one.
     """
     (other,) = {"steps", "batch_size"} - {along}
-    counts = np.isfinite(logs).sum(other)
+    tuned = logs.notnull()
+    counts = tuned.sum(other)
     log, spread = logs.mean(other), ((errors**2).sum(other) / counts**2 + shared**2) ** 0.5
-    hardly = (np.isfinite(logs) & ~learns).any(other)
+    hardly = (tuned & ~learns).any(other)
     for family, color in zip(logs["family"].values, FURTHER, strict=False):
         for schedule in map(str, logs["schedule"].values):
             at = {"family": family, "schedule": schedule}

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import PowerLaw, derived_seed
+from meanfield.common import PowerLaw
 from meanfield.execution import scales_run, simulate_all
 from meanfield.nets import Net
-from meanfield.transfer import SCALES, Tuning, tune_all
+from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import (
     Claim,
     Contest,
@@ -42,8 +42,7 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, fitted, measured, number
 from sims.common.training_data import shared_training_data, trained_net
-from sims.learning_rate_search.first_steps import LEARNED, PRESET, UNPRINTED
-from sims.learning_rate_search.study import MIDDLE, MOVED, SEED_BITS, STEP_DRAWS
+from sims.common.tuned_nets import LEARNED, MOVED, STEP_DRAWS, median_scales, own_seeds
 
 NAME = "training_length"
 
@@ -214,13 +213,12 @@ def _tuning(
     """With seeds that no other place has, so that errors of different places are independent."""
     net, data = trained[family]
     place = f"{NAME} {optimizer} {schedule} {family} {steps} {batch_size}"
-    first = derived_seed(options.seed, place) % 2**SEED_BITS
     how = {"optimizer": optimizer, "schedule": schedule, "steps": steps, "batch_size": batch_size}
     return Tuning(
         net=net,
         data=data,
         training=how | {"precision": "float32"},
-        seeds=range(first, first + options.draws),
+        seeds=own_seeds(options.seed, place, options.draws),
         guess=GUESSES.get(optimizer),
         spacing=options.spacing,
         curvature_draws=0,
@@ -260,12 +258,7 @@ def _scales(options: argparse.Namespace, results: Results, tunings: Sequence[Tun
         how = {name: tuning.training[name] for name in ("optimizer", "batch_size", "precision")}
         runs.append(scales_run(tuning.net, tuning.data, draws=STEP_DRAWS, seed=options.seed, **how))
     made = simulate_all(runs, workers=options.workers, store=results.pieces)
-    named = list(product(SCALES.items(), ("", "_stderr")))
-    rows = [
-        {f"{of}_scale{end}": float(net[f"{name}_quantile{end}"].sel(quantile=MIDDLE)) for (of, name), end in named}
-        for net in made
-    ]
-    return over(alike, rows)
+    return over(alike, list(map(median_scales, made)))
 
 
 # Exponents: slopes of logarithms, one for all families. A family has at every batch a constant of its own over steps,
@@ -295,7 +288,7 @@ def exponent(at: xr.Dataset, along: str, scale: str = "") -> Exponent:
     of freedom are those of Welch and Satterthwaite.
     """
     known = at["learns"] & (np.isfinite(at[scale]) if scale else True)
-    logs = np.log10(at[along]).where(known)
+    logs = xr.DataArray(np.log10(at[along])).where(known)
     centred = (logs - logs.mean(along)).fillna(0.0)
     spread = float((centred**2).sum())
     nets = int((known & (known.sum(along) > 1)).sum())
@@ -306,7 +299,7 @@ def exponent(at: xr.Dataset, along: str, scale: str = "") -> Exponent:
     values, shares = tuned, [(weights * errors) ** 2]
     degrees = [at["located"].where(known, 2) - 1]
     if scale:
-        values = np.log10(at[scale].where(np.isfinite(at[scale]), 1.0)) - tuned
+        values = xr.DataArray(np.log10(at[scale].where(np.isfinite(at[scale]), 1.0))) - tuned
         of_median = (at[f"{scale}_stderr"] / (at[scale] * np.log(10))).fillna(0.0)
         shares.append((weights.sum("steps") * of_median) ** 2)
         degrees.append(xr.full_like(of_median, STEP_DRAWS - 1))
@@ -343,21 +336,21 @@ def _ruling(
 ) -> Contest | Ruling:
     """Against the rival that is nearer to what is measured, so that whoever leaves it has left the other, too."""
     at = dataset.sel(optimizer=optimizer, schedule=CONSTANT)
-    found = exponent(at, along, scale)
-    if not found.known:
+    fit = exponent(at, along, scale)
+    if not fit.known:
         words = {"rival": " or ".join(f"{rival:g}" for rival in rivals)}
         evidence = f"no exponent: no net learns for two {WORDED[along]} or more"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no exponent")
-    rival = min(rivals, key=lambda rival: abs(rival - found.law.exponent))
+    rival = min(rivals, key=lambda rival: abs(rival - fit.law.exponent))
     made = slope_contest(
-        found.law,
+        fit.law,
         claimed=claimed,
         rival=rival,
         allowance=ALLOWED,
         draws=dataset.attrs["draws"],
-        effective=found.effective,
+        effective=fit.effective,
     )
-    shown = f"exponent {shown_laws(found.law)} over {WORDED[along]} {span(at[along])}, of {found.nets} nets that learn"
+    shown = f"exponent {shown_laws(fit.law)} over {WORDED[along]} {span(at[along])}, of {fit.nets} nets that learn"
     return made.saying(shown, rival=f"{rival:g}")
 
 
@@ -407,6 +400,9 @@ TRAINED = (
     "256, rates tuned on 12 nets; nets whose loss is below a third of chance count"
 )
 SOURCE = "docs/theory.md section 24"
+UNPRINTED = "no sentence of a paper: a question of our own, what a rate that one step names must be told"
+# The preset that is run.
+PRESET = "evidence"
 CLAIMS = (
     Claim(
         id="E3a",
@@ -472,11 +468,11 @@ HEADING = (
 OF = ("outputs", "relative", "last", "absolute")
 
 
-def _answer(dataset: xr.Dataset, found: Sequence[Finding]) -> str:
+def _answer(dataset: xr.Dataset, verdicts: Sequence[Finding]) -> str:
     at = dataset.sel(schedule=dataset["schedule"][0])
     laws = {str(name): exponent(at.sel(optimizer=name), "steps") for name in dataset["optimizer"].values}
     known = [f"{name} {shown_laws(of.law)}" for name, of in laws.items() if of.known]
-    in_steps = [finding for finding in found if "number of steps" in finding.claim]
+    in_steps = [finding for finding in verdicts if "number of steps" in finding.claim]
     return answer(
         in_steps, f"exponents in T: {', '.join(known)}" if known else "no net learns for two numbers of steps"
     )
@@ -512,8 +508,9 @@ def _reference(dataset: xr.Dataset) -> tuple[int, int]:
 
 def _constant(at: xr.Dataset, scale: str) -> str:
     steps, batch = _reference(at)
-    one = at.sel(steps=steps, batch_size=batch)
-    ratio = (np.log10(one[scale]) - one["tuned_rate_log10"]).where(one["learns"] & np.isfinite(one[scale]))
+    families = at.sel(steps=steps, batch_size=batch)
+    finite = families["learns"] & np.isfinite(families[scale])
+    ratio = (xr.DataArray(np.log10(families[scale])) - families["tuned_rate_log10"]).where(finite)
     return number(float(10.0 ** ratio.mean()))
 
 
