@@ -18,11 +18,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from meanfield.common.machine import require_bytes
 from meanfield.nets.layered import MLP, ConvNet, Sequential
 from meanfield.simulation.arrays import PRECISIONS, GroupNormals, arrays_of, device_described
-from meanfield.simulation.cost import draw_bytes, draws_per_batch
-from meanfield.simulation.measures.energies import draw_energies_on, draws_per_group, require_device_memory
+from meanfield.simulation.measures.energies import Energies, draw_energies_on
 
 NETS: dict[str, Sequential] = {
     "MLP 1024 x 64": MLP(depth=64, width=1024),
@@ -49,12 +47,10 @@ def rate(work: Callable[[int], object], draws: int, seconds: float, wait: Callab
 
 def draws_per_second(net: Sequential, kind: str, precision: str, backend: str, seconds: float, wait: Any) -> float:
     """Of `draw_energies_on` in whole batches or groups; NaN where it does not fit."""
-    size = (draws_per_batch if backend == "numpy" else draws_per_group)(net, kind, precision)
+    measure = Energies(weights=kind, backend=backend, precision=precision).settled(net)
+    size = measure.together(net)
     try:
-        if backend == "numpy":
-            require_bytes(size * draw_bytes(net, kind, precision), "a batch", "")
-        else:
-            require_device_memory(net, 1, kind, precision)
+        measure.require_memory(net, size, 1)
     except MemoryError:
         return float("nan")
 

@@ -48,37 +48,53 @@ def training(net: Net, weights: Matrices, rates: np.ndarray, precision: str) -> 
 
 
 def torch_step(net: Net, weights: Matrices, rate: float, precision: str) -> tuple[Callable[[], None], list[Any]]:
-    """A step of the first of these nets by PyTorch, on one thread, and its weights, moved in place.
-
-    Of convolutional nets on a torus, and of nets of vectors or tokens, which have their channels last.
-    """
+    """A step of the first of these nets by PyTorch, on one thread, and its weights, moved in place."""
     import torch
 
     torch.set_num_threads(1)
     inputs, labels = batch(net, precision)
-    samples_first = np.moveaxis(inputs[0], 0, 1) if len(net.grid) == 2 else np.moveaxis(inputs[0], 0, 2)
-    shape = (net.inputs, -1, *net.grid) if len(net.grid) == 2 else (net.inputs, *net.grid, net.first_channels)
-    x, y = torch.as_tensor(samples_first.reshape(shape).copy()), torch.as_tensor(labels)
+    x, y, loss = torch.as_tensor(for_torch(net, inputs)), torch.as_tensor(labels), torch_loss(net)
     tensors = {
         name: torch.tensor(matrix[0].reshape(net.weights[name].shape), requires_grad=True)
         for name, matrix in weights.items()
     }
     optimizer = torch.optim.SGD(tensors.values(), lr=rate)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss(tensors, x, y).backward()
+        optimizer.step()
+
+    return step, list(tensors.values())
+
+
+def for_torch(net: Net, inputs: np.ndarray) -> np.ndarray:
+    """Inputs (1, C_0, B, S) as PyTorch takes them: samples first, and channels last but for images."""
+    images, samples = len(net.grid) == 2, inputs.shape[2]
+    samples_first = np.moveaxis(inputs[0], 0, 1 if images else 2)
+    shape = (samples, -1, *net.grid) if images else (samples, *net.grid, net.first_channels)
+    return samples_first.reshape(shape).copy()
+
+
+def torch_loss(net: Net) -> Callable[[dict[str, Any], Any, Any], Any]:
+    """Cross-entropy of tensors by name on inputs and labels, by PyTorch.
+
+    Of convolutional nets on a torus, and of nets of vectors or tokens, which have their channels last.
+    """
+    import torch
+
     assert net.readout_unit is not None
     readout = net.readout_unit.branch
 
-    def step() -> None:
-        values = [x]
+    def loss(tensors: dict[str, Any], inputs: Any, labels: Any) -> Any:
+        values = [inputs]
         for unit in net.units:
             branch = _along(unit.branch, values[-1], tensors)
             branch = branch if unit.multiplier == 1 else unit.multiplier * branch
             values.append(branch if unit.skip is None else values[unit.skip] + branch)
-        outputs = _along(readout, values[-1], tensors)
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(outputs, y).backward()
-        optimizer.step()
+        return torch.nn.functional.cross_entropy(_along(readout, values[-1], tensors), labels)
 
-    return step, list(tensors.values())
+    return loss
 
 
 def _along(maps: Sequence[Map], values: Any, tensors: dict[str, Any]) -> Any:

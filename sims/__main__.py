@@ -29,6 +29,7 @@ COMMANDS = {
     "learning_rate_search": "whether the rate that trains best follows the one-step scale",
     "training_length": "how the rate that trains best goes with steps, batch and schedule",
     "learning_rate_transfer": "what a carried rate costs in training, rule by rule",
+    "hyperparameter_transfer": "whether tuned base rates stay over width and depth, by table",
     "spectral_condition": "the spectral conditions of Zheng et al. 2026, in width and depth",
     "update_orders": "the change of a stream by orders of a block's own updates",
     "coordinate_check": "how far nets move in a few steps, for every hyperparameter table",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, Array, PowerLaw, derived_seed
+from meanfield.common import MOST_LAYERS, Array, PowerLaw
 from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import (
@@ -31,7 +31,7 @@ from meanfield.verification import (
     lower,
     tuned_rates,
 )
-from sims.common.command import Option, Preset, counted, ladder_of
+from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over
 from sims.common.images import CHARACTERS, TEXT
 from sims.common.report import Report, answer
@@ -39,6 +39,7 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
 from sims.common.training_data import training_data
+from sims.common.tuned_nets import own_seeds
 
 NAME = "looped_rates"
 
@@ -84,6 +85,7 @@ OPTIONS = (
         group="training",
     ),
     Option("spacing", "finest steps between rates, in decades", float, 0.25, group="training"),
+    TRAINED_ON,
 )
 PRESETS = {
     "smoke": Preset("6 s", loops=[1, 2, 4], width=8, tokens=8, steps=20, tuning_seeds=3, draws=6),
@@ -93,13 +95,13 @@ PRESETS = {
 
 # What is measured.
 
+# What every net trains by.
+TRAINING = ("steps", "batch_size", "optimizer", "backend")
 # By its name in the library. One loop makes two additions, of attention and of the FFN, and the factor counts these.
 SQRT, LINEAR = "sqrt", "linear"
 SCALINGS = {SQRT: "multiplier_sqrt", LINEAR: "multiplier_linear"}
 # Llama's: hidden units of a gated FFN over the width, so that it has as many weights as an ungated one of four.
 FFN = 8 / 3
-# Seeds of training are whole numbers of 63 bits.
-SEED_BITS = 62
 
 VARIABLES = (
     Variable("complete", "1 where every net has a minimum of the loss, and no search was cut short"),
@@ -121,18 +123,17 @@ def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
     """All of them take the same windows of text."""
     llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
     text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
-    sizes = attributes(options, "width", "heads", "tokens")
+    sizes = {name: getattr(options, name) for name in ("width", "heads", "tokens")}
     return Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
 
 
 def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, loops: int) -> Tuning:
     """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
-    first = derived_seed(options.seed, f"looped rates {loops}") % 2**SEED_BITS
     return Tuning(
         net=_net(options, scaling, loops),
         data=data,
-        training=attributes(options, "steps", "batch_size", "optimizer") | {"precision": "float32"},
-        seeds=range(first, first + options.tuning_seeds),
+        training={name: getattr(options, name) for name in TRAINING} | {"precision": "float32"},
+        seeds=own_seeds(options.seed, f"looped rates {loops}", options.tuning_seeds),
         spacing=options.spacing,
         curvature_draws=0,
     )

@@ -35,7 +35,7 @@ from meanfield.verification import (
     span,
 )
 from sims.common import images
-from sims.common.command import Option, Preset, counted, ladder_of
+from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over
 from sims.common.report import Report, answer, folded
 from sims.common.results import Results
@@ -109,6 +109,7 @@ OPTIONS = (
         group=TRAINING,
     ),
     Option("spacing", "finest steps between rates, in decades", float, 0.25, group=TRAINING),
+    TRAINED_ON,
 )
 CONSTANT, WARMUP = "constant", "warmup_cosine"
 DESCENT, ADAMW = "sgd", "adamw"
@@ -217,7 +218,7 @@ def _tuning(
     return Tuning(
         net=net,
         data=data,
-        training=how | {"precision": "float32"},
+        training=how | {"backend": options.backend, "precision": "float32"},
         seeds=own_seeds(options.seed, place, options.draws),
         guess=GUESSES.get(optimizer),
         spacing=options.spacing,

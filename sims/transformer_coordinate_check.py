@@ -18,7 +18,7 @@ import xarray as xr
 
 from meanfield import Chain
 from meanfield.execution import Run
-from meanfield.nets import Transformer, with_hyperparameters
+from meanfield.nets import with_hyperparameters
 from meanfield.simulation import TrainedFeatures
 from meanfield.verification import (
     OFF,
@@ -58,7 +58,8 @@ from sims.common.blocks import (
 )
 from sims.common.command import Option, Preset, chosen_of
 from sims.common.datasets import Variable
-from sims.common.images import CHARACTERS, TEXT
+from sims.common.gpts import require_whole_heads, text_net
+from sims.common.images import TEXT
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
@@ -125,9 +126,6 @@ PRESETS = {
 
 # Which nets.
 
-# The paper's heads have 64 channels, its base model 256 in four blocks.
-HEAD_SIZE = 16
-GPT: dict[str, Any] = {"causal": True, "rotary": True, "activation": "gelu", "readout": "every", "head": "fan_in"}
 # The base model has the variances of `text_net` at its width, and its outputs are not multiplied.
 BASE_VALUES = {(role, "initial_variance"): 1.0 for role in BASE_SCALES} | {("output", "block_multiplier"): 1.0}
 
@@ -135,13 +133,6 @@ BASE_VALUES = {(role, "initial_variance"): 1.0 for role in BASE_SCALES} | {("out
 def values_of(optimizer: str, table: str, width: int, depth: int, **soap_epsilon: Any) -> Values:
     """role -> hyperparameters by a table; of variances, the factors on those of the base model. No weight decay."""
     return hyperparameters(optimizer, table, width, depth, own=BASE_VALUES, **soap_epsilon)
-
-
-def text_net(width: int, depth: int, normalisation: str, **sizes: Any) -> Transformer:
-    """A decoder of characters with heads of `HEAD_SIZE` channels, weights of variance 1/fan_in."""
-    net: dict[str, Any] = {"width": width, "depth": depth, "heads": width // HEAD_SIZE}
-    text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS)}
-    return Transformer(normalisation=normalisation, **net, **GPT, **text, **sizes)
 
 
 def net_under(given: Values, width: int, depth: int, normalisation: str, **sizes: Any) -> Chain:
@@ -163,8 +154,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The ladders, tables, normalisations and batches; every net is made once, so that none is refused later."""
     described = checked_ladders(options, *OWN) | given_soap_epsilon(options.soap_epsilon, options.optimizers)
     for size in {size for along in DIRECTIONS for size in rungs(options, along)}:
-        if size[0] % HEAD_SIZE:
-            raise ValueError(f"width {size[0]} is no multiple of {HEAD_SIZE}, the channels of a head: give such widths")
+        require_whole_heads(size[0])
         for normalisation in options.normalisations:
             text_net(*size, normalisation, **_batch(options))
     return {"described": described}

@@ -8,6 +8,7 @@ namespace has no function that CuPy lacks: only those that are named here, each 
 from __future__ import annotations
 
 import operator
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ FLOATS = ("float32", "float64")
 class StrictArray:
     """An array of the stand-in."""
 
+    __module__ = "stand_in_for_cupy"  # as the class of CuPy's arrays names the module that serves them
     __array_ufunc__ = None  # NumPy's arrays and numbers leave operators to this class, which refuses them
 
     def __init__(self, values):
@@ -63,6 +65,9 @@ class StrictArray:
     def max(self, axis=None, keepdims=False):
         return _wrapped(self._values.max(axis=axis, keepdims=keepdims))
 
+    def cumsum(self, axis=None):
+        return _wrapped(self._values.cumsum(axis=axis))
+
     def __array__(self, *_, **__):
         raise TypeError("implicit conversion to a NumPy array; take asnumpy")
 
@@ -77,6 +82,12 @@ class StrictArray:
 
     def __neg__(self):
         return _wrapped(-self._values)
+
+    def __pos__(self):
+        return _wrapped(+self._values)
+
+    def __invert__(self):
+        return _wrapped(~self._values)
 
 
 def _wrapped(values):
@@ -128,8 +139,9 @@ for _name in ("add", "sub", "mul", "truediv", "matmul", "pow"):
     setattr(StrictArray, f"__{_name}__", _forward)
     setattr(StrictArray, f"__r{_name}__", _backward)
     setattr(StrictArray, f"__i{_name}__", _in_place(getattr(operator, f"i{_name}")))
-for _name in ("gt", "ge", "lt", "le"):
-    setattr(StrictArray, f"__{_name}__", _binary(getattr(operator, _name))[0])
+for _name in ("gt", "ge", "lt", "le", "eq", "ne", "and_", "or_"):
+    setattr(StrictArray, f"__{_name.strip('_')}__", _binary(getattr(operator, _name))[0])
+StrictArray.__ior__ = _in_place(operator.ior)
 
 
 def _pointwise(function):
@@ -181,15 +193,29 @@ def namespace():
         sqrt=_pointwise(np.sqrt),
         square=_pointwise(np.square),
         abs=_pointwise(np.abs),
+        divide=_pointwise(np.divide),
+        log=_pointwise(np.log),
+        logaddexp=_pointwise(np.logaddexp),
+        sign=_pointwise(np.sign),
+        isfinite=_pointwise(np.isfinite),
+        clip=_pointwise(np.clip),
+        where=lambda condition, *values: _wrapped(np.where(_operand(condition), *_operands(*values))),
+        broadcast_to=lambda values, shape: _wrapped(np.broadcast_to(_operand(values), shape)),
+        arange=lambda stop: _wrapped(np.arange(stop)),
+        eye=lambda size, dtype="float64": _wrapped(np.eye(size, dtype=dtype)),
+        linalg=SimpleNamespace(
+            qr=lambda values: tuple(map(_wrapped, np.linalg.qr(_operand(values)))),
+            svd=lambda values, full_matrices: tuple(map(_wrapped, np.linalg.svd(_operand(values), full_matrices))),
+        ),
         ones_like=lambda values: _wrapped(np.ones_like(_operand(values))),
-        empty_like=lambda values: _wrapped(np.empty_like(_operand(values))),
+        empty_like=lambda values, order="K": _wrapped(np.empty_like(_operand(values), order=order)),
         zeros_like=lambda values: _wrapped(np.zeros_like(_operand(values))),
         ones=_filled(np.ones),
         zeros=_filled(np.zeros),
         empty=_filled(np.empty),
         concatenate=_joined(np.concatenate),
         stack=_joined(np.stack),
-        ascontiguousarray=lambda values: _wrapped(np.ascontiguousarray(_operand(values))),
+        ascontiguousarray=lambda values, dtype=None: _wrapped(np.ascontiguousarray(_operand(values), dtype=dtype)),
         moveaxis=lambda values, source, target: _wrapped(np.moveaxis(_operand(values), source, target)),
         repeat=lambda values, count, axis: _wrapped(np.repeat(_operand(values), count, axis=axis)),
         take=lambda values, indices, axis: _wrapped(np.take(_operand(values), _operand(indices), axis=axis)),
@@ -211,3 +237,7 @@ def special_functions():
         expit=_pointwise(special.expit),
         erf=_pointwise(special.erf),
     )
+
+
+# Where who holds an array finds what serves it.
+sys.modules[StrictArray.__module__] = namespace()

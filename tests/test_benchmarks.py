@@ -3,16 +3,20 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import meanfield as mf
 import sims
-from benchmarks import limits, table
+from benchmarks import gpu_training, limits, table
 from benchmarks.counting import counted
 from benchmarks.test_simulations import NAMES
+from meanfield.simulation import arrays, groups
 from meanfield.simulation.measures.energies import draw_energies
+from tests import strict_arrays
 
 ROOT = Path(mf.__file__).parent.parent
 
@@ -77,3 +81,32 @@ def test_the_quick_suite_runs_and_every_simulation_that_draws_has_its_line(tmp_p
     assert set(NAMES) <= {cells[0].partition(":")[0] for cells in timed}
     fractions = [float(cells[-1].split()[0]) for cells in timed]
     assert all(0 < fraction < float("inf") for fraction in fractions)
+
+
+@pytest.mark.parametrize("name", ["gpu_draws", "gpu_training"])
+def test_without_a_device_they_say_so(name, monkeypatch, capsys):
+    def absent(*_):
+        raise OSError("no device")
+
+    module = import_module(f"benchmarks.{name}")
+    monkeypatch.setattr(module, "arrays_of", absent)
+    monkeypatch.setattr(sys, "argv", [name])
+    assert module.main() == 0
+    assert capsys.readouterr().out == "skipped: no device\n"
+
+
+@pytest.mark.parametrize("name", ["residual MLP, n = 64, L = 16", "residual CNN, 16 channels, L = 8"])
+def test_pytorch_trains_the_same_nets_on_a_device(name, monkeypatch):
+    """By the stand-in for one, and by PyTorch on the processor."""
+    pytest.importorskip("torch")
+    modules = strict_arrays.namespace(), strict_arrays.special_functions()
+    monkeypatch.setattr(arrays, "_cupy", lambda: modules)
+    arrays.arrays_of.cache_clear()
+    net = gpu_training.NETS[name]
+    measure = gpu_training.measure_of(net, "cupy", 3)
+    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 4)
+    peer = gpu_training.ByTorch(net, measure, "cpu", compiled=False)
+    theirs = peer.losses(gpu_training.COMPARED)
+    np.testing.assert_allclose(theirs, gpu_training.ours(net, measure, gpu_training.COMPARED), rtol=1e-5)
+    assert theirs.shape == (3, gpu_training.COMPARED)
+    arrays.arrays_of.cache_clear()

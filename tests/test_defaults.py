@@ -66,18 +66,20 @@ simulate_all: workers=1; store=None
 starting_rate: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0; workers=1;
     resume_in=None
 step_scales: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None; draws=32; seed=0;
-    precision='float64'; workers=1; resume_in=None
+    precision='float64'; backend='numpy'; workers=1; resume_in=None
 range_test: seeds=4; steps=100; low=1e-07; high=10.0; batch_size=None; optimizer='sgd'; loss='cross_entropy';
-    weight_decay=0.0; epsilon=1e-08; precision='float64'; workers=1; resume_in=None
-stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; workers=1; resume_in=None
+    weight_decay=0.0; epsilon=1e-08; precision='float64'; backend='numpy'; workers=1; resume_in=None
+stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; backend='numpy'; workers=1;
+    resume_in=None
 train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None; batch_size=None; optimizer='sgd';
-    loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; schedule='constant'; precision='float64'
+    loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; schedule='constant'; precision='float64'; backend='numpy';
+    role_factors=None
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
 transfer_learning_rate: rule='auto'; optimizer='sgd'; of='absolute'; data=None
 tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None; steps=None;
     epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08;
-    schedule='constant'; precision='float64'
+    schedule='constant'; precision='float64'; backend='numpy'; role_factors=None
 with_batch_normalisation: epsilon=1e-05
 AdamW: beta1=0.9; beta2=0.95
 Gradient: curvature=None

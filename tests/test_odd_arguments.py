@@ -23,8 +23,9 @@ TRAINED = {
     "optimizer": "sgd",
     "loss": "cross_entropy",
     "precision": "float64",
+    "backend": "numpy",
 }
-TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, "schedule": "constant", **KEPT}
+TRAINED |= {"weight_decay": 0.0, "epsilon": 1e-8, "schedule": "constant", "role_factors": None, **KEPT}
 SCALES = {"loss": "cross_entropy", "optimizer": "adamw", "epsilon": 0.0, "batch_size": None, **DRAWN}
 STEP = {"of": "last", "data": DATA}
 # Arguments that each function takes.
@@ -228,9 +229,18 @@ SERVED = {
         **STEP,
         **SCALES,
     },
-    "step_scales": {"net": NET, "data": DATA, "precision": "float64", **SCALES, **KEPT},
+    "step_scales": {"net": NET, "data": DATA, "precision": "float64", "backend": "numpy", **SCALES, **KEPT},
     "starting_rate": {"net": NET, "data": DATA, **SCALES, **KEPT},
-    "stable_rate": {"net": NET, "data": DATA, "loss": "cross_entropy", "level": None, "weights": None, **DRAWN, **KEPT},
+    "stable_rate": {
+        "net": NET,
+        "data": DATA,
+        "loss": "cross_entropy",
+        "level": None,
+        "weights": None,
+        "backend": "numpy",
+        **DRAWN,
+        **KEPT,
+    },
     "tuned_rate": {
         "net": NET,
         "data": DATA,
@@ -246,7 +256,7 @@ SERVED = {
         "data": DATA,
         "low": 1e-3,
         "high": 10.0,
-        **{name: value for name, value in TRAINED.items() if name not in ("epochs", "schedule")},
+        **{name: value for name, value in TRAINED.items() if name not in ("epochs", "schedule", "role_factors")},
         "seeds": 2,
         "steps": 17,
     },

@@ -27,6 +27,7 @@ def step_scales(
     draws: int = 32,
     seed: int = 0,
     precision: str = "float64",
+    backend: str = "numpy",
     workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
@@ -47,6 +48,7 @@ def step_scales(
         draws: at least 2; errors come from the spread over draws.
         seed: root of all streams.
         precision: "float64" or "float32", of weights and passes.
+        backend: where the passes run, "numpy", or "cupy", a CUDA device; draw i is the same net and batch on both.
         workers, resume_in: as for `simulate`.
 
     Returns:
@@ -58,7 +60,8 @@ def step_scales(
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
             than the data, unknown names, an optimizer without a first step from rest, an epsilon that it has not.
-        MemoryError: more than the machine has. All before any work.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
         ValueError: nets that do not move in any draw, as their gradients are 0. A scale is infinite where some move.
         OverflowError: changes outside the range of floats.
 
@@ -84,6 +87,7 @@ def step_scales(
         epsilon=epsilon,
         batch_size=batch_size,
         precision=precision,
+        backend=backend,
     )
     scales = simulate_all([run], workers=workers, store=store_in(resume_in))[0]
     if not (scales["update_energy"].any() or scales["output_update_energy"].any()):

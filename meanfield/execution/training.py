@@ -46,6 +46,13 @@ class TrainingOptions:
             steps and by half a cosine down towards 0; or `WarmupCosine` with settings of its own. The rate is the peak.
             Weight decay follows it.
         precision: "float64" or "float32", of weights, values and gradients; losses are summed in double precision.
+        backend: "numpy", or "cupy", a CUDA device through CuPy, on which nets train in larger groups; they begin at the
+            same weights, and meet the same mini-batches, on both.
+        role_factors: role of weights -> "learning_rate", "weight_decay" or "epsilon" -> what multiplies it for these
+            weights, as a table of hyperparameters says it (`transfer_hyperparameters` with base values of 1). Rates,
+            weight decay and epsilon that are given are then those of the base model. Roles are "input", "hidden",
+            "output" and with "_bias" behind; a factor that is left out is 1. Variances and multipliers are the net's
+            own.
     """
 
     steps: int | None = None
@@ -57,6 +64,8 @@ class TrainingOptions:
     epsilon: float = 1e-8
     schedule: str | Schedule = "constant"
     precision: str = "float64"
+    backend: str = "numpy"
+    role_factors: Mapping[str, Mapping[str, float]] | None = None
 
     @classmethod
     def named(cls, options: Mapping[str, Any]) -> Self:
@@ -125,14 +134,14 @@ def train(
         data: inputs and targets. Inputs are vectors (samples, width), images (samples, channels, *grid) or embedded
             tokens (samples, width, tokens). Targets are whole labels from 0, (samples,), for the cross-entropy, or
             values (samples, outputs) for the squared loss; under a readout with a grid they have that grid behind.
-        rates: learning rates of all weights, positive.
+        rates: learning rates of all weights, positive; with ``role_factors``, of the base model.
         seeds: whole numbers; or how many there are, for 0 .. seeds - 1.
         weights: initial weights in place of drawn ones, in the order of `net.weights`, of shapes `net.weight_shapes`.
             Seeds then key the order of the mini-batches alone.
         workers: number of processes, where 1 computes in this one; or `Workers`, for a Dask scheduler.
         resume_in: as for `simulate`, a folder for finished runs.
         options: those of `TrainingOptions`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``,
-            ``weight_decay``, ``epsilon``, ``schedule`` and ``precision``.
+            ``weight_decay``, ``epsilon``, ``schedule``, ``precision``, ``backend`` and ``role_factors``.
 
     Returns:
         Dataset over ``rate`` and ``seed``: ``loss``, also over ``step`` = 1, 2, .., of the mini-batch of a step before
@@ -143,8 +152,10 @@ def train(
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, labels that it has no output for, a batch larger
-            than the data, rates that are not positive and finite, both of steps and epochs or neither, unknown names.
-        MemoryError: more than the machine has. All before any work.
+            than the data, rates that are not positive and finite, both of steps and epochs or neither, unknown names,
+            factors that are negative or lack a role of the net.
+        MemoryError: more than the machine has.
+        ModuleNotFoundError, OSError: a backend without its library or its device. All before any work.
 
     Source: Zhang et al. 2026, section 4; Zheng et al. 2026, appendix C, for the optimizers.
 
@@ -191,6 +202,8 @@ def training_run(
         epsilon=how.epsilon,
         schedule=how.course,
         precision=how.precision,
+        backend=how.backend,
+        role_factors={} if how.role_factors is None else how.role_factors,
     )
     return Run(net, measure, measure.runs, 0)
 

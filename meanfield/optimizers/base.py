@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
+from meanfield.common.array_libraries import is_on_host
 from meanfield.common.validation import Array, not_negative, require_count, require_flag, require_positive
 from meanfield.optimizers.linear_algebra import AT_A_TIME, Direction, Factored
 
@@ -109,7 +108,7 @@ def blocks(like: Direction) -> Iterator[Block]:
     """
     *stack, rows, columns = like.shape
     most = AT_A_TIME
-    if not isinstance(like.left if isinstance(like, Factored) else like, np.ndarray):
+    if not is_on_host(like.left if isinstance(like, Factored) else like):
         most = rows * columns * (stack[0] if stack else 1)
     height, together = max(1, most // max(columns, 1)), max(1, most // max(rows * columns, 1))
     for first in range(0, rows, height):

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from meanfield.common.array_libraries import library_of
 from meanfield.common.validation import Array
 from meanfield.optimizers.base import Gradient, Optimizer, Place, blocks, fresh
 from meanfield.optimizers.linear_algebra import Direction, add_momentum
@@ -42,20 +41,20 @@ class AdamW(Optimizer):
     elementwise = takes_epsilon = True
 
     def step(self, state: AdamMoments | None, gradient: Gradient, place: Place) -> tuple[Array, AdamMoments]:
-        slope = gradient.slope
+        slope, xp = gradient.slope, library_of(place.weights)
         steps = 1 + (state.steps if state else 0)
         bias = 1 - self.beta1**steps, 1 - self.beta2**steps
-        first, second, direction = (np.empty_like(place.weights) for _ in range(3))
+        first, second, direction = (xp.empty_like(place.weights) for _ in range(3))
         for block in blocks(slope):
             m, v, g = first[block], second[block], fresh(slope, block)
-            np.multiply(g, 1 - self.beta1, out=m)
-            np.multiply(np.square(g, out=g), 1 - self.beta2, out=v)
+            xp.multiply(g, 1 - self.beta1, out=m)
+            xp.multiply(xp.square(g, out=g), 1 - self.beta2, out=v)
             if state:
-                m += np.multiply(state.first[block], self.beta1, out=g)
-                v += np.multiply(state.second[block], self.beta2, out=g)
-            size = np.sqrt(np.divide(v, bias[1], out=g), out=g)
+                m += xp.multiply(state.first[block], self.beta1, out=g)
+                v += xp.multiply(state.second[block], self.beta2, out=g)
+            size = xp.sqrt(xp.divide(v, bias[1], out=g), out=g)
             size += place.epsilon or size == 0  # where that is 0, so is m
-            quotient = np.divide(m, size, out=direction[block])
+            quotient = xp.divide(m, size, out=direction[block])
             quotient /= bias[0]
         return direction, AdamMoments(first, second, steps)
 
@@ -69,16 +68,16 @@ class Lion(Optimizer):
     elementwise = True
 
     def step(self, state: Array | None, gradient: Gradient, place: Place) -> tuple[Array, Array]:
-        slope = gradient.slope
-        direction, mean = np.empty_like(place.weights), np.empty_like(place.weights)
+        slope, xp = gradient.slope, library_of(place.weights)
+        direction, mean = xp.empty_like(place.weights), xp.empty_like(place.weights)
         for block in blocks(slope):
             g, m, mixed = fresh(slope, block), mean[block], direction[block]
-            np.multiply(g, 1 - self.beta2, out=m)
-            np.multiply(g, 1 - self.beta1, out=mixed)
+            xp.multiply(g, 1 - self.beta2, out=m)
+            xp.multiply(g, 1 - self.beta1, out=mixed)
             if state is not None:
-                mixed += np.multiply(state[block], self.beta1, out=g)
-                m += np.multiply(state[block], self.beta2, out=g)
-            np.sign(mixed, out=mixed)
+                mixed += xp.multiply(state[block], self.beta1, out=g)
+                m += xp.multiply(state[block], self.beta2, out=g)
+            xp.sign(mixed, out=mixed)
         return direction, mean
 
 
@@ -106,22 +105,22 @@ class Sophia(Optimizer):
     def step(
         self, state: tuple[Array, Array] | None, gradient: Gradient, place: Place
     ) -> tuple[Array, tuple[Array, Array]]:
-        slope, curvature = gradient.slope, gradient.curvature
+        slope, curvature, xp = gradient.slope, gradient.curvature, library_of(place.weights)
         if curvature is None:
             raise ValueError("Sophia divides by the diagonal of the Hessian; give the gradient its curvature")
-        direction, mean, running = (np.empty_like(place.weights) for _ in range(3))
+        direction, mean, running = (xp.empty_like(place.weights) for _ in range(3))
         for block in blocks(slope):
             m, h, g = mean[block], running[block], fresh(slope, block)
-            np.multiply(g, 1 - self.beta1, out=m)
-            np.multiply(curvature[block], 1 - self.beta2, out=h)
+            xp.multiply(g, 1 - self.beta1, out=m)
+            xp.multiply(curvature[block], 1 - self.beta2, out=h)
             if state:
-                m += np.multiply(state[0][block], self.beta1, out=g)
-                h += np.multiply(state[1][block], self.beta2, out=g)
-            floor = np.maximum(np.multiply(h, self.rho, out=g), place.epsilon, out=g)
+                m += xp.multiply(state[0][block], self.beta1, out=g)
+                h += xp.multiply(state[1][block], self.beta2, out=g)
+            floor = xp.maximum(xp.multiply(h, self.rho, out=g), place.epsilon, out=g)
             if place.epsilon:
-                np.clip(np.divide(m, floor, out=direction[block]), -1, 1, out=direction[block])
+                xp.clip(xp.divide(m, floor, out=direction[block]), -1, 1, out=direction[block])
                 continue
             # The clipped quotient without a division by zero: m, cut at plus and minus its floor, over the floor.
-            cut = np.clip(m, -floor, floor) / (floor + (floor == 0))
-            direction[block] = np.where(floor > 0, cut, np.sign(m))
+            cut = xp.clip(m, -floor, floor) / (floor + (floor == 0))
+            direction[block] = xp.where(floor > 0, cut, xp.sign(m))
         return direction, (mean, running)

@@ -19,6 +19,7 @@ from scipy.linalg import get_lapack_funcs
 from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from meanfield.common.array_libraries import is_on_host, library_of, multiply_into, on_host
 from meanfield.common.validation import Array
 
 # Numbers that work in a cache takes at a time, few enough for its intermediate results to stay there. For elements of
@@ -69,9 +70,8 @@ class Factored:
 
     def plus(self, other: Factored) -> Factored:
         """The sum, of rank at most both ranks together."""
-        return Factored(
-            np.concatenate([self.left, other.left], axis=-1), np.concatenate([self.right, other.right], axis=-1)
-        )
+        sides = (self.left, other.left), (self.right, other.right)
+        return Factored(*(library_of(side[0]).concatenate(side, axis=-1) for side in sides))
 
     def core(self) -> tuple[Array, Array, Array]:
         """Orthonormal columns on the left, a small matrix, orthonormal columns on the right."""
@@ -101,6 +101,13 @@ def dense(direction: Direction) -> Array:
     return direction.dense() if isinstance(direction, Factored) else direction
 
 
+def brought(direction: Direction) -> Direction:
+    """The direction in NumPy's arrays, on the host."""
+    if isinstance(direction, Factored):
+        return Factored(on_host(direction.left), on_host(direction.right))
+    return on_host(direction)
+
+
 def of_net(direction: Direction, net: int) -> Direction:
     """The direction of one net of a stack."""
     return direction.of_net(net) if isinstance(direction, Factored) else direction[net]
@@ -127,8 +134,8 @@ def thin_qr(columns: Array) -> tuple[Array, Array]:
 
     Of one matrix by LAPACK directly: for few columns NumPy's overhead takes longer than the work.
     """
-    if columns.ndim > 2 or not isinstance(columns, np.ndarray):
-        basis, triangle = np.linalg.qr(columns)
+    if columns.ndim > 2 or not is_on_host(columns):
+        basis, triangle = library_of(columns).linalg.qr(columns)
         return basis, triangle
     factorise, form = _routines(columns.dtype.char)
     rank = min(columns.shape)
@@ -172,9 +179,10 @@ def polar_factor(matrix: Direction) -> Factored:
         left, core, right = matrix.core()
         inner = polar_factor(core)
         return Factored(left @ inner.left, right @ inner.right)
-    finite = np.isfinite(np.abs(matrix).max(axis=(-2, -1)))[..., None]
-    u, values, v = np.linalg.svd(np.where(finite[..., None], matrix, 0.0), full_matrices=False)
-    kept = np.where(finite, values > rounding(values) * values[..., :1], np.nan).astype(matrix.dtype)
+    xp = library_of(matrix)
+    finite = xp.isfinite(xp.abs(matrix).max(axis=(-2, -1)))[..., None]
+    u, values, v = xp.linalg.svd(xp.where(finite[..., None], matrix, 0.0), full_matrices=False)
+    kept = xp.where(finite, values > rounding(values) * values[..., :1], np.nan).astype(matrix.dtype)
     return Factored(u * kept[..., None, :], v.swapaxes(-1, -2))
 
 
@@ -195,11 +203,12 @@ def newton_schulz(matrix: Direction, steps: int) -> Direction:
 def _iterated(matrix: Array, steps: int) -> Array:
     """The iteration on a matrix or a stack, which is cheapest with no more rows than columns.
 
-    As many matrices at a time as a core's cache holds with what is made of them.
+    As many matrices at a time as a core's cache holds with what is made of them, or all of them on a device.
     """
     rows, columns = matrix.shape[-2:]
     stack = matrix.reshape(-1, rows, columns)
-    made, together = np.empty_like(stack, order="C"), max(1, AT_A_TIME // (rows * columns))
+    together = max(1, AT_A_TIME // (rows * columns)) if is_on_host(stack) else len(stack)
+    made = library_of(stack).empty_like(stack, order="C")
     for first in range(0, len(stack), together):
         part = slice(first, first + together)
         made[part] = _quintic(stack[part], steps)
@@ -208,22 +217,23 @@ def _iterated(matrix: Array, steps: int) -> Array:
 
 def _quintic(stack: Array, steps: int) -> Array:
     """The iteration on matrices (nets, rows, columns) that the cache holds, in arrays that all steps share."""
-    (a, b, c), each, size = QUINTIC, (-2, -1), stack.shape[1]
+    (a, b, c), each, size, xp = QUINTIC, (-2, -1), stack.shape[1], library_of(stack)
     smallest = float(np.finfo(stack.dtype).tiny)
     # Squares of the smallest numbers would vanish.
-    largest = np.maximum(np.abs(stack).max(axis=each, keepdims=True), smallest)
-    x = np.divide(stack, largest, out=np.empty_like(stack, order="C"))
-    x /= np.maximum(np.sqrt(np.square(x).sum(axis=each, keepdims=True)), smallest)
-    after, square = np.empty_like(x), np.empty_like(x, shape=(len(x), size, size))
-    factor = np.empty_like(square)
+    largest = xp.maximum(xp.abs(stack).max(axis=each, keepdims=True), smallest)
+    x = xp.divide(stack, largest, out=xp.empty_like(stack, order="C"))
+    x /= xp.maximum(xp.sqrt(xp.square(x).sum(axis=each, keepdims=True)), smallest)
+    after, square = xp.empty_like(x), xp.empty((len(x), size, size), dtype=x.dtype)
+    factor = xp.empty_like(square)
     diagonal = factor.reshape(len(x), -1)[:, :: size + 1]
     for _ in range(steps):
-        np.matmul(x, x.swapaxes(-1, -2), out=square)
-        np.matmul(square, square, out=factor)
+        multiply_into(square, x, x.swapaxes(-1, -2))
+        multiply_into(factor, square, square)
         factor *= c
-        factor += np.multiply(square, b, out=square)
+        factor += xp.multiply(square, b, out=square)
         diagonal += a
-        x, after = np.matmul(factor, x, out=after), x
+        multiply_into(after, factor, x)
+        x, after = after, x
     return x
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.array_libraries import on_host
 from meanfield.common.seeds import stream_key
 from meanfield.common.validation import Array, require_choice
 from meanfield.nets.activations import ON_NUMPY, ArrayFunctions
@@ -66,13 +67,18 @@ class Arrays:
     lenient: bool = False
 
     @property
+    def on_device(self) -> bool:
+        """Whether the arrays lie on a device, whose answers the host waits for."""
+        return self.normals is not None
+
+    @property
     def order(self) -> str:
         """Which axis of fresh arrays lies innermost: the last, "C", or the first, "F", as convolutions want it."""
         return "F" if self.convolution else "C"
 
     def for_training(self) -> Arrays:
         """The same with convolutions that need no patches: the same numbers to rounding."""
-        return self if self.normals else replace(self, convolution=DirectConvolution())
+        return self if self.on_device else replace(self, convolution=DirectConvolution())
 
     def moved(self, values: NDArray[np.float64]) -> Any:
         """A NumPy array as this library's, at this precision."""
@@ -80,8 +86,7 @@ class Arrays:
 
     def fetched(self, values: Any) -> NDArray[np.float64]:
         """An array of this library as NumPy's, in double precision."""
-        on_host = values if self.normals is None else self.xp.asnumpy(values)
-        return np.asarray(on_host, dtype=np.float64)
+        return np.asarray(on_host(values), dtype=np.float64)
 
     def softmax(self, logits: Any, axis: int) -> Any:
         """exp(logits) over its sum along an axis; logits are -inf where nothing is to fall, but not all of them."""
@@ -89,13 +94,6 @@ class Arrays:
         self.xp.exp(shares, out=shares)
         shares /= shares.sum(axis=axis, keepdims=True)
         return shares
-
-    def multiply_into(self, out: Any, left: Any, right: Any) -> None:
-        """out <- left @ right, whatever the order of ``out`` in memory: not all versions of CuPy's matmul fill one."""
-        if self.normals is None:
-            np.matmul(left, right, out=out)
-        else:
-            out[...] = left @ right
 
     def squared_norms(self, vectors: Any) -> Any:
         """Sums of squares over the last axis, in double precision."""

@@ -92,8 +92,7 @@ def one_step(
         weight_decay: lambda of A + lambda W; the changes are those of both steps, which add up.
         outputs: whether the change of the outputs, of shape `net.output_shape`, stands behind the others; the readout's
             own weights move, too. A net without a readout, as a loop, has its last value for an output.
-        backend, precision: where and how precisely the passes run, as in `simulate`; other optimizers than gradient
-            descent run on "numpy".
+        backend, precision: where and how precisely the passes run, as in `simulate`.
 
     Returns:
         Delta z^(1) .. Delta z^(L), each (samples, channels, *grid). Dimensionless; under gradient descent and O(1)
@@ -125,8 +124,6 @@ def one_step(
     require_flag("outputs", outputs)
     step, arrays = FirstStep(optimizer, not_negative("epsilon", epsilon)), _arrays(backend, precision)
     decay = not_negative("weight_decay", weight_decay)
-    if backend != "numpy" and not step.is_descent:
-        raise ValueError(f"backend is {backend!r}; the first step of {step.name} is made on 'numpy': leave it out")
     require_step(net, step)
     whole = outputs or not step.is_descent or decay > 0
     with overflow_silent():
@@ -218,7 +215,7 @@ def _checked_forward(
     for index, array in enumerate(given.values()):
         _require_followed(arrays, f"weights[{index}]", array, JUMP)
     flat = {name: arrays.moved(array) for name, array in given.items()}
-    matrices = given_weights(net, flat, arrays.xp.concatenate)
+    matrices = given_weights(net, flat, arrays)
     shape = (_samples(net, inputs), *net.input_shape[1:])
     batch = require_array("inputs", inputs, shape, INPUT_LAYOUT)
     _require_followed(arrays, "inputs", batch)

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.common.array_libraries import is_on_host, library_of, on_host
 from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Chain, Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks, fresh, times
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.optimizers.linear_algebra import Direction, Factored, dense, of_net
+from meanfield.optimizers.linear_algebra import Direction, Factored, brought, dense, of_net
 from meanfield.simulation.maps.base import Multiplier, Use, WeightedOperation, weighted_operation_of
 from meanfield.simulation.maps.weighted import VectorOperation, side_by_side
 from meanfield.simulation.passes import ErrorsByPlace, Forward, WeightMoves, backward, gradient_changes, tangent
@@ -70,9 +71,12 @@ class Kept:
     def count(self, slope: Direction) -> None:
         """Add the elements of one gradient, (D, out, in taps)."""
         for block in blocks(slope):
-            sizes = np.abs(fresh(slope, block))
-            self._elements[block[0]] += np.count_nonzero(sizes, axis=(1, 2))
-            self._sizes[block[0]] += (sizes / (sizes + self.epsilon)).sum(axis=(1, 2), dtype=float)
+            sizes = fresh(slope, block)
+            xp = library_of(sizes)
+            sizes = xp.abs(sizes)
+            counted = (sizes > 0).sum(axis=(1, 2)), (sizes / (sizes + self.epsilon)).sum(axis=(1, 2), dtype=float)
+            self._elements[block[0]] += on_host(counted[0])
+            self._sizes[block[0]] += on_host(counted[1])
 
     @property
     def shares(self) -> Array:
@@ -228,7 +232,8 @@ class StepMoves(WeightMoves):
         """
         slope = own.gradient(uses, errors)
         if isinstance(own, VectorOperation):
-            slope[np.abs(slope) < ROUNDING * np.finfo(slope.dtype).eps * own.gradient_terms(uses, errors)] = 0.0
+            xp, rounding = self._state.arrays.xp, ROUNDING * float(np.finfo(slope.dtype).eps)
+            return xp.where(xp.abs(slope) < rounding * own.gradient_terms(uses, errors), 0.0, slope)
         return slope
 
     def _count(self, weight: Weight, slope: Direction) -> None:
@@ -268,14 +273,16 @@ class StepMoves(WeightMoves):
             ) from error
 
     def _one_by_one(self, weight: Weight, slope: Direction) -> Any:
-        """Directions of optimizers that take one matrix at a time, (D, out, in taps)."""
+        """Directions of optimizers that take one matrix at a time on the host, (D, out, in taps)."""
+        held: Any = self._state.setting.weights[weight.name]
+        slope, matrices = brought(slope), on_host(held.matrix)
         self._require_squares(weight, dense(slope))
-        matrices = self._state.setting.weights[weight.name].matrix  # type: ignore[attr-defined]
         each = [
             self._direction(weight, Gradient(of_net(slope, draw)), Dense(matrices[min(draw, len(matrices) - 1)]))
             for draw in range(slope.shape[0])
         ]
-        return np.stack([dense(direction) for direction in each])
+        directions = np.stack([dense(direction) for direction in each])
+        return self._state.arrays.moved(directions) if self._state.arrays.on_device else directions
 
     def _require_squares(self, weight: Weight, slope: Any) -> None:
         """Raise OverflowError unless floats hold the squares of every draw's gradient (D, out, in taps)."""
@@ -328,6 +335,8 @@ class OfElements:
 
     def times(self, columns: Any) -> Any:
         slope, (draws, rows, _) = self.slope, self.slope.shape
+        if not is_on_host(columns):
+            return self.matrix @ columns
         if isinstance(slope, Factored):  # products take a sixth less time where the right factor lies as it is read
             slope = replace(slope, right=np.asarray(slope.right.swapaxes(1, 2), order="C").swapaxes(1, 2))
         image = np.empty((draws, rows, columns.shape[2]), dtype=columns.dtype)

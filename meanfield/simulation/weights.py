@@ -19,7 +19,7 @@ from meanfield.common.seeds import Streams
 from meanfield.common.validation import Array, require_array
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net, joined_weights, uses
-from meanfield.simulation.arrays import Arrays
+from meanfield.simulation.arrays import NUMPY, Arrays
 from meanfield.simulation.kernels.gaussians import ROUNDING_POWER, NormalSource, reveal
 
 Empty = Callable[[tuple[int, ...]], Array]
@@ -196,11 +196,10 @@ def _room(net: Net, weight: Weight) -> tuple[int, int]:
     return (3 * columns, 2 * columns) if columns > net.places else (0, 0)
 
 
-def given_weights(
-    net: Net, weights: Mapping[str, Array], concatenate: Callable[..., Array] = np.concatenate
-) -> Weights:
+def given_weights(net: Net, weights: Mapping[str, Array], arrays: Arrays = NUMPY) -> Weights:
     """Numbers (D, n', m) by name, those of groups one below the other, as the passes take them."""
-    return named(net, lambda weight, rows: Dense(weights[weight.name][:, rows]), concatenate)
+    kind = Filled if arrays.on_device else Dense
+    return named(net, lambda weight, rows: kind(weights[weight.name][:, rows]), arrays.xp.concatenate)
 
 
 def checked_weights(net: Net, weights: Sequence[ArrayLike]) -> dict[str, Array]:

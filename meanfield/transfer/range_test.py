@@ -51,6 +51,7 @@ def range_test(
     weight_decay: float = 0.0,
     epsilon: float = 1e-8,
     precision: str = "float64",
+    backend: str = "numpy",
     workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
@@ -70,7 +71,7 @@ def range_test(
         seeds: of initial weights and mini-batches; or how many.
         steps: of the whole range, at least 17.
         low, high: learning rates of the first and the last step.
-        batch_size, optimizer, loss, weight_decay, epsilon, precision: as for `train`.
+        batch_size, optimizer, loss, weight_decay, epsilon, precision, backend: as for `train`.
         workers, resume_in: as for `train`.
 
     Returns:
@@ -114,6 +115,7 @@ def range_test(
         epsilon=epsilon,
         schedule=schedule,
         precision=precision,
+        backend=backend,
     )
     (trained,) = simulate_all([run], workers=workers, store=store_in(resume_in))
     tested = _read(trained["loss"].sel(rate=high, drop=True), high * schedule.shares(steps))

@@ -17,6 +17,7 @@ from meanfield.nets.inputs import require_classes
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.quantities.registry import plain_dataset
+from meanfield.simulation.arrays import arrays_of
 from meanfield.simulation.training.data import checked_data
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
@@ -35,6 +36,7 @@ def stable_rate(
     seed: int = 0,
     level: str | None = None,
     weights: Sequence[ArrayLike] | None = None,
+    backend: str = "numpy",
     workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
@@ -57,6 +59,7 @@ def stable_rate(
             Draws at width n have a larger sharpness by a share of order 1/n; under squared loss with several outputs by
             one of order n^(-1/2), as these share one eigenvalue at infinite width, which finite width splits.
         weights: one net's own, in the order of `net.weights`, in place of drawn ones.
+        backend: where the passes run, "numpy", or "cupy", a CUDA device; the nets are the same on both.
         workers, resume_in: as for `simulate`.
 
     Returns:
@@ -88,7 +91,7 @@ def stable_rate(
     inputs, targets = checked_pair(data)
     require_classes(loss, net.output_shape[1])
     checked_data(net, inputs, targets, LOSSES[loss])
-    measure = Sharpness(inputs=inputs, loss=loss).settled(net)
+    measure = Sharpness(inputs=inputs, loss=loss, backend=backend).settled(net)
     if level == MEAN_FIELD:
         if weights is not None:
             raise ValueError("weights are given, and level 'mean_field' averages over weights: leave one of them out")
@@ -97,7 +100,8 @@ def stable_rate(
         return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store_in(resume_in))[0]
     own = checked_weights(net, weights)
     measure.require_memory(net, 1, 1)
-    largest, residual = largest_curvature(net, own, measure.inputs, loss, stream(checked_seed(seed), "curvature", 0))
+    start, arrays = stream(checked_seed(seed), "curvature", 0), arrays_of(backend, "float64")
+    largest, residual = largest_curvature(net, own, measure.inputs, loss, start, arrays)
     warn_unless_known(np.array([largest]), np.array([residual]))
     told = "".join(map(fingerprint, own.values()))
     return _single(net, measure, np.array([largest]), {"level": "measured", "given_weights": told})

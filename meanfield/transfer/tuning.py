@@ -152,7 +152,8 @@ class Tuning:
     def curvature(self) -> Run:
         """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
         inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
-        measure = Sharpness(inputs=inputs, loss=self.options.loss, precision=self.options.precision)
+        how = {"loss": self.options.loss, "precision": self.options.precision, "backend": self.options.backend}
+        measure = Sharpness(inputs=inputs, **how)
         return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
 
     def silent_loss(self) -> float:
@@ -208,7 +209,8 @@ def tuned_rate(
         workers: number of processes, where 1 computes in this one; or `Workers`.
         resume_in: as for `simulate`, a folder for finished runs.
         options: as for `train`: ``steps``, ``epochs``, ``batch_size``, ``optimizer``, ``loss``, ``weight_decay``,
-            ``epsilon``, ``schedule`` and ``precision``.
+            ``epsilon``, ``schedule``, ``precision``, ``backend`` and ``role_factors``, with which the rate that is
+            searched for is that of the base model.
 
     Returns:
         Dataset of ``final_loss`` over ``rate`` and ``seed``, infinite where training diverged, NaN at rates that the

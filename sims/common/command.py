@@ -344,9 +344,19 @@ def add_array_options(parser: argparse.ArgumentParser) -> None:
     add("--precision", choices=("float64", "float32"), default="float64", help=how)
 
 
+# Of simulations that train nets.
+TRAINED_ON = Option(
+    "backend",
+    "where nets train: numpy (default), or cupy, a CUDA device (needs the extra cuda12 or cuda13): the same nets",
+    default="numpy",
+    choices=("numpy", "cupy"),
+    group="training",
+)
+
+
 def chosen_arrays(options: argparse.Namespace) -> dict[str, Any]:
-    """Backend and precision, as `meanfield.simulate` takes them; part of what a run's numbers depend on."""
-    return {"backend": options.backend, "precision": options.precision}
+    """Backend and precision, those that there are, as the library takes them; a run's numbers depend on them."""
+    return {name: getattr(options, name) for name in ("backend", "precision") if name in options}
 
 
 def worker_arguments(workers: Workers) -> list[str]:

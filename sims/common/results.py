@@ -98,7 +98,7 @@ class Results:
     def _require_arrays(self) -> None:
         """Raise unless this process has the backend that it computes on."""
         if "backend" in self._options and not self._options.workers.remote:
-            arrays_of(**chosen_arrays(self._options))
+            arrays_of(**{"precision": "float32"} | chosen_arrays(self._options))
 
     def finished(self) -> xr.Dataset | None:
         """The dataset if this very run has written it; refuses to touch a file of any other run without --force."""

@@ -101,8 +101,8 @@ def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descend
 def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
     (of, names), optimizer = GROUPS[group], dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "of": of, "rival": "another law"}
-    found = {name: learned_at(dataset, name) for name in names if name in dataset["family"]}
-    families = {name: at for name, at in found.items() if at.sizes["depth"] > 1}
+    learned = {name: learned_at(dataset, name) for name in names if name in dataset["family"]}
+    families = {name: at for name, at in learned.items() if at.sizes["depth"] > 1}
     if not families:
         evidence = "no family learns at two depths or more"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
@@ -166,10 +166,10 @@ def judge_named(dataset: xr.Dataset) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, "no net that learns is held out", words, "none: no net")
     of, constant = calibration(dataset)
     tuned = calibrating(dataset)["tuned_rate_log10"].where(learning(calibrating(dataset)))
-    one = float(tuned.mean())
+    shared = float(tuned.mean())
     (ratio, error), (own, of_tuned) = log_ratios(judged, f"{of}_scale"), _tuned(judged)
     known = np.isfinite(ratio.values)
-    off, apart = ratio.values[known] - constant, one - own.values[known]
+    off, apart = ratio.values[known] - constant, shared - own.values[known]
     claim = Deviation(off, error.values[known], log10(FACTOR))
     rival = Deviation(apart, of_tuned.values[known], log10(FACTOR))
     shown = (
@@ -179,7 +179,7 @@ def judge_named(dataset: xr.Dataset) -> Contest | Ruling:
     )
     effective = float(judged["located"].values[known].min())
     made = Contest(claim, rival, draws=dataset.attrs["draws"], effective=effective, unit="in log10 of the rate")
-    return made.saying(shown, **words, of=of, constant=10**constant, one=10**one)
+    return made.saying(shown, **words, of=of, constant=10**constant, one=10**shared)
 
 
 def _tuned(dataset: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:

@@ -25,7 +25,7 @@ from meanfield.theory import scales_at
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
 from sims.common import images
-from sims.common.command import Option, Preset, ladder_of
+from sims.common.command import TRAINED_ON, Option, Preset, ladder_of
 from sims.common.datasets import Variable, attributes, over
 from sims.common.results import Results
 from sims.common.study import Study
@@ -88,6 +88,7 @@ OPTIONS = (
         metavar="N",
         group=TRAINING,
     ),
+    TRAINED_ON,
 )
 RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 OTHERS = ["transformer pre", "transformer post", "loop linear", "loop sqrt"]
@@ -200,7 +201,8 @@ def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
     """With seeds that no other family or depth has, so that errors of different depths are independent."""
-    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "schedule")}
+    names = ("epochs", "batch_size", "optimizer", "schedule", "backend")
+    training = {name: getattr(options, name) for name in names}
     return Tuning(
         net=net,
         data=data,

@@ -45,8 +45,8 @@ def _cheap(dataset: xr.Dataset, rule: str) -> Contest | Ruling:
     if not nets:
         return Ruling(Verdict.INCONCLUSIVE, "no net learns at its tuned rate", words, "none: no net")
     others = {other: mean_cost(dataset, other)[0] for other in (UNCHANGED, "three_halves") if other in dataset["rule"]}
-    beside = ", ".join(f"{other} {of_other:.3f}" for other, of_other in others.items())
-    shown = f"{cost:.3f} +- {error:.2g} over {nets} nets that learn; {beside}"
+    rivals = ", ".join(f"{other} {of_other:.3f}" for other, of_other in others.items())
+    shown = f"{cost:.3f} +- {error:.2g} over {nets} nets that learn; {rivals}"
     made = lower(cost - CHEAP, error, effective=freedom + 1, unit="in the loss")
     return made.saying(shown, **words)
 

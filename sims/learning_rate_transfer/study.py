@@ -23,7 +23,7 @@ from meanfield.common import MOST_LAYERS, Array, derived_seed
 from meanfield.execution import scales_run, simulate_all, training_run
 from meanfield.nets import Net
 from meanfield.transfer import SCALES, GivenPower, Rule, Tuning, median_scale, named_rate, tune_all
-from sims.common.command import Option, Preset, counted, ladder
+from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder
 from sims.common.datasets import Variable, over
 from sims.common.images import DataShape, require_installed
 from sims.common.results import Results
@@ -187,6 +187,7 @@ OPTIONS = (
     ),
     Option("spacing", "finest steps between rates that are tried, in decades", float, group="training"),
     Option("precision", "of weights", default="float32", choices=("float32", "float64"), group="training"),
+    TRAINED_ON,
 )
 RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 PRESETS = {
@@ -283,7 +284,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     nets = {family: [_net(options, family, size) for size in options.sizes] for family in options.families}
     how = {"samples": options.samples, "seed": options.seed}
     data = {family: shared_training_data(options.data, of_family, **how) for family, of_family in nets.items()}
-    training = {name: getattr(options, name) for name in ("epochs", "batch_size", "optimizer", "schedule", "precision")}
+    names = ("epochs", "batch_size", "optimizer", "schedule", "precision", "backend")
+    training = {name: getattr(options, name) for name in names}
     for family, of_family in nets.items():
         for net, pair in zip(of_family, data[family], strict=True):
             _tuning(options, family, net, pair, training)

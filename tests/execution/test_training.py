@@ -1,5 +1,6 @@
 """Nets trained under many rates: the steps of JAX and optax, runs that know nothing of each other, and refusals."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -271,6 +272,50 @@ def test_descent_with_momentum_has_a_name_and_descends_at_its_first_step():
         mf.hyperparameter_table("sgd_momentum", 2)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon-adamw"])
+def test_factors_of_all_roles_are_those_of_the_settings(optimizer):
+    """Of two, so that nothing is rounded; those of roles that the net lacks change nothing."""
+    net, data = NETS["mlp"], data_of(NETS["mlp"])
+    how = {"steps": 5, "batch_size": BATCH, "seeds": 2, "optimizer": optimizer}
+    doubled = {"learning_rate": 2.0, "weight_decay": 0.5, "epsilon": 4.0}
+    roles = {*map(net.role_of, net.weights)} | {"hidden_bias"}
+    by_role = mf.train(
+        net, data, rates=0.05, weight_decay=0.2, epsilon=1e-3, role_factors=dict.fromkeys(roles, doubled), **how
+    )
+    whole = mf.train(net, data, rates=0.1, weight_decay=0.1, epsilon=4e-3, **how)
+    np.testing.assert_array_equal(by_role.loss, whole.loss)
+    np.testing.assert_array_equal(by_role.final_loss, whole.final_loss)
+    unscaled = mf.train(
+        net, data, rates=0.1, weight_decay=0.1, epsilon=4e-3, **how, role_factors={r: {} for r in roles}
+    )
+    np.testing.assert_array_equal(unscaled.loss, whole.loss)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5])
+def test_a_factor_is_that_of_its_role_alone(factor):
+    """The parabola above, where the output weight alone has a gradient."""
+    net = mf.MLP(depth=1, width=1, activation="linear", outputs=1)
+    given = {"loss": "squared", "rates": 0.8, "steps": 1, "weights": [np.ones((1, 1)), np.zeros((1, 1))]}
+    factors = {"input": {"learning_rate": 8.0}, "output": {"learning_rate": factor}}
+    trained = mf.train(net, ([[1.0]], [[3.0]]), role_factors=factors, **given)
+    np.testing.assert_allclose(trained.final_loss.values.ravel(), (3 * (1 - 0.8 * factor)) ** 2 / 2)
+    assert json.loads(trained.attrs["role_factors"]) == factors
+
+
+def test_a_table_s_numbers_are_the_base_model_s_times_its_factors():
+    """Training by factors at base values is training of every role by the values that the table gives."""
+    net = mf.BlockNet(depth=4, width=8, input_width=6, outputs=4, activation="relu")
+    sizes = {"width": 8, "depth": 4, "base_width": 4, "base_depth": 2, "block_depth": 2}
+    tabled = mf.transfer_hyperparameters("adamw", **sizes, base_values={"learning_rate": 0.02, "weight_decay": 0.5})
+    ones = mf.transfer_hyperparameters("adamw", **sizes, base_values={"learning_rate": 1.0, "weight_decay": 1.0})
+    how = {"steps": 4, "batch_size": BATCH, "optimizer": "adamw"}
+    by_factors = mf.train(net, data_of(NETS["mlp"]), rates=0.02, weight_decay=0.5, role_factors=ones, **how)
+    by_values = mf.train(net, data_of(NETS["mlp"]), rates=1.0, weight_decay=1.0, role_factors=tabled, **how)
+    np.testing.assert_allclose(by_factors.loss, by_values.loss, rtol=1e-12)
+    plain = mf.train(net, data_of(NETS["mlp"]), rates=0.02, weight_decay=0.5, **how)
+    assert abs(plain.loss - by_factors.loss).max() > 1e-3
+
+
 def test_nets_learn():
     """Under every name some rate of a ladder takes more off the loss than next to none."""
     for optimizer in ("sgd", "sgd_momentum", "lion", "sophia", "shampoo", "soap", "muon_kimi", "sso"):
@@ -307,6 +352,19 @@ REFUSED = {
     "another loss": ({"loss": "hinge"}, ValueError, "'cross_entropy'"),
     "another precision": ({"precision": "float16"}, ValueError, "'float32'"),
     "other weights": ({"weights": [np.ones((6, 6))]}, ValueError, "weights has 1 arrays"),
+    "factors of no role": ({"role_factors": 2.0}, TypeError, "role -> setting -> factor"),
+    "a factor of no setting": ({"role_factors": {"input": 2.0}}, TypeError, "role -> setting -> factor"),
+    "a role without factors": ({"role_factors": {"input": {}}}, ValueError, "lacks 'hidden', a role of this net"),
+    "a factor on what is the net's": (
+        {"role_factors": {role: {"initial_variance": 1.0} for role in ("input", "hidden", "output")}},
+        ValueError,
+        "a factor of 'input' is 'initial_variance'; choose one of 'learning_rate'",
+    ),
+    "a factor below 0": (
+        {"role_factors": {role: {"epsilon": -1.0} for role in ("input", "hidden", "output")}},
+        ValueError,
+        "factor of 'input' on epsilon is -1",
+    ),
     "a decay below 0": ({"weight_decay": -1}, ValueError, "weight_decay"),
     "too much memory": ({"net": mf.MLP(depth=400, width=60_000, input_width=6, outputs=4)}, MemoryError, "GiB"),
 }

@@ -108,7 +108,8 @@ class LinearOperation(WeightedOperation):
 
     def moved_by(self, use: Use, change: Multiplier) -> Any:
         if direct := direct_convolution(use.spec, use.setting):
-            return direct.convolve(change.matrix, use.values, stencil(use.spec, use.setting), self.rectifies)
+            matrix = use.setting.arrays.moved(change.matrix)  # SSO steps in double precision
+            return direct.convolve(matrix, use.values, stencil(use.spec, use.setting), self.rectifies)
         moved, errors = change.times(use.patches), use.errors
         return moved.reshape(*moved.shape[:2], use.setting.samples, errors.shape[3])
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from meanfield.common.array_libraries import multiply_into
 from meanfield.common.seeds import stream
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import (
@@ -354,7 +355,7 @@ class AttentionOperation(Operation):
             logits += setting.arrays.moved(_causal_mask(setting.samples, values.shape[3]))
         shares = setting.arrays.softmax(logits, axis=-1)
         whole, (out,) = _empty(spec, shares, 1, items.shape[5], setting)
-        setting.arrays.multiply_into(out, shares, items)
+        multiply_into(out, shares, items)
         return whole, (queries, keys, items, shares)
 
     def backward(self, spec: Attention, values: Any, kept: Any, errors: Any, setting: Setting, in_place: bool) -> Any:
@@ -363,9 +364,9 @@ class AttentionOperation(Operation):
         of_logits = _through_softmax(shares, _pairs(columns, items, setting))
         of_logits *= _logit_scale(spec, queries)
         whole, (of_queries, of_keys, of_items) = _empty(spec, of_logits, 3, items.shape[5], setting)
-        setting.arrays.multiply_into(of_queries, of_logits, keys)
-        setting.arrays.multiply_into(of_keys, of_logits.swapaxes(4, 5), queries)
-        setting.arrays.multiply_into(of_items, shares.swapaxes(4, 5), columns)
+        multiply_into(of_queries, of_logits, keys)
+        multiply_into(of_keys, of_logits.swapaxes(4, 5), queries)
+        multiply_into(of_items, shares.swapaxes(4, 5), columns)
         if spec.rotary:
             _turn(of_queries, setting, -1)
             _turn(of_keys, setting, -1)
@@ -378,7 +379,7 @@ class AttentionOperation(Operation):
         d_logits += _pairs(queries, d_keys, setting)
         d_logits *= _logit_scale(spec, queries)
         whole, (out,) = _empty(spec, d_logits, 1, items.shape[5], setting)
-        setting.arrays.multiply_into(out, _through_softmax(shares, d_logits), items)
+        multiply_into(out, _through_softmax(shares, d_logits), items)
         out += shares @ d_items
         return whole
 
@@ -418,7 +419,7 @@ def _pairs(left: Any, right: Any, setting: Setting) -> Any:
     draws, heads, columns, samples, sites, _ = np.broadcast_shapes(left.shape, right.shape)
     memory = setting.arrays.xp.empty((draws, heads, columns, sites, samples, sites), dtype=left.dtype)
     products = memory.transpose(0, 1, 2, 4, 5, 3)
-    setting.arrays.multiply_into(products, left, right.swapaxes(4, 5))
+    multiply_into(products, left, right.swapaxes(4, 5))
     return products
 
 

@@ -13,6 +13,8 @@ from meanfield.common.machine import require_bytes
 from meanfield.common.validation import Array, require_instance
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
+from meanfield.simulation.arrays import device_described
+from meanfield.simulation.groups import require_device_memory
 
 # Numbers of every draw by name, each (draws, ...).
 Pieces = dict[str, Array]
@@ -40,11 +42,13 @@ class Measure(ABC):
 
     Attributes:
         weights: the kind of weights that is drawn; "auto" leaves the choice to `settled`.
+        backend: where the passes run, "numpy", or "cupy", a CUDA device.
         remedy: what to lower where memory does not suffice.
         fewest: draws of a run, at least; a mean takes two for its standard error.
     """
 
     weights: str
+    backend: str = "numpy"
     remedy: ClassVar[str] = "width, channels, grid, samples, depth or workers"
     fewest: ClassVar[int] = 2
 
@@ -82,7 +86,15 @@ class Measure(ABC):
         return 0
 
     def require_memory(self, net: Net, draws: int, workers: int) -> None:
-        """Raise MemoryError, saying how much is needed, unless so many workers can draw at once."""
+        """Raise MemoryError, saying how much is needed, unless so many workers can draw at once.
+
+        On a device they need its memory, and raise as `meanfield.simulation.arrays.arrays_of` without one.
+        """
+        if self.backend != "numpy":
+            if workers:  # not those of a scheduler, whose machines are theirs
+                cost = self.cost(net)
+                require_device_memory(self.backend, cost.together, cost.bytes, workers, self.remedy)
+            return
         needed = workers * self.bytes(net, draws) + self.result_bytes(net, draws)
         require_bytes(needed, f"drawing with {workers} worker(s)", self.remedy)
 
@@ -96,7 +108,7 @@ class Measure(ABC):
 
     def machine(self) -> dict[str, str]:
         """What a record says of the machine beside its processor."""
-        return {}
+        return device_described(self.backend)
 
     def describe(self) -> dict[str, Any]:
         """The measure as plain values."""

@@ -33,7 +33,6 @@ from meanfield.common.estimates import (
     summarise,
     summarise_each,
 )
-from meanfield.common.machine import require_bytes
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import Array, inputs_described, not_negative, require_choice, require_flag
 from meanfield.nets.inputs import (
@@ -57,7 +56,6 @@ from meanfield.simulation.arrays import (
     PRECISIONS,
     Arrays,
     arrays_of,
-    device_described,
     overflow_silent,
     require_energies,
     require_followed,
@@ -66,6 +64,7 @@ from meanfield.simulation.arrays import (
 )
 from meanfield.simulation.cost import BATCH_BYTES_HELD, chosen_weights, draw_bytes, draw_cost, step_bytes
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
+from meanfield.simulation.groups import DEVICE_SPEED, draws_per_group
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
 from meanfield.simulation.maps.base import operation_of
@@ -258,18 +257,10 @@ class Energies(Measure):
             return Cost(operations, held, max(1, min(cost.together, BATCH_BYTES_HELD // held)))
         if self.backend == "numpy":
             return cost
-        together = draws_per_group(net, self.weights, self.precision)
-        return Cost(cost.operations / DEVICE_SPEED, cost.bytes, together)
+        return Cost(cost.operations / DEVICE_SPEED, cost.bytes, draws_per_group(cost.bytes))
 
     def multiple(self, net: Net) -> int:
         return 1 if self.backend == "numpy" else self.together(net)
-
-    def require_memory(self, net: Net, draws: int, workers: int) -> None:
-        """Require the memory as every measure does, and on a device as `arrays_of` does."""
-        if self.backend == "numpy":
-            super().require_memory(net, draws, workers)
-        elif workers:  # not those of a scheduler, whose machines are theirs
-            require_device_memory(net, workers, self.weights, self.precision)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         if self.of_whole_net:
@@ -294,9 +285,6 @@ class Energies(Measure):
         """The terms less what their controls tell of them, where there are controls."""
         return adjusted_terms(values, cast(Sequential, net), self.inputs) if self.controls else {}
 
-    def machine(self) -> dict[str, str]:
-        return device_described(self.backend)
-
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
 
@@ -306,14 +294,6 @@ STEP_COLUMNS = 3
 # Products of a weight with a column in a step that is not of descent, over those of descent, which go up once, and back
 # and along in two columns: in a third one along, and in all three to make the gradient and to multiply by it.
 PRODUCTS_OF_STEP = 12 / 5
-
-# Device memory of a group: a card of 8 GB holds it and what its library needs besides. These two numbers decide which
-# draws share a stream.
-GROUP_BYTES = 4 << 30
-MOST_DRAWS_PER_GROUP = 1024
-
-# How many times faster than a core a device works, roughly, so that chunks take about a second there too.
-DEVICE_SPEED = 100
 
 
 def draw_energies_on(
@@ -335,7 +315,7 @@ def draw_energies_on(
             numbers = draw_energies(net, seed, draws, arrays, weights, **options)
         else:
             energies = partial(draw_energies, net, seed, arrays=arrays, weights=weights, **options)
-            numbers = in_whole_groups(energies, draws, draws_per_group(net, weights, precision))
+            numbers = in_whole_groups(energies, draws, draws_per_group(draw_bytes(net, weights, precision)))
     if precision == "float32":
         changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
         require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
@@ -444,20 +424,6 @@ def weights_of_draws(net: Net, seed: int, draws: range, kind: str, arrays: Array
         return draw_weights(net, streams_of_draws(seed, "weights", draws), kind, arrays.precision)
     normals = arrays.normals(seed, "weights", draws, arrays.precision)
     return draw_device_weights(net, normals, kind, arrays, len(draws))
-
-
-def draws_per_group(net: Net, weights: str, precision: str) -> int:
-    """Draws of a group; it depends on the net, its weights and the precision, never on the device or the run."""
-    return int(max(1, min(MOST_DRAWS_PER_GROUP, GROUP_BYTES // draw_bytes(net, weights, precision))))
-
-
-def require_device_memory(net: Net, workers: int, weights: str, precision: str) -> None:
-    """Raise MemoryError unless so many workers can hold a group on the device; raises as `arrays_of` without one."""
-    present = arrays_of("cupy", precision).xp.cuda.Device().mem_info[1]
-    draws = draws_per_group(net, weights, precision)
-    needed = workers * draws * draw_bytes(net, weights, precision)
-    remedy = "channels, grid, samples, depth or workers"
-    require_bytes(needed, f"drawing {draws} networks at once with {workers} worker(s)", remedy, present, "the device")
 
 
 def in_whole_groups(measure: Callable[[range], dict[str, Array]], draws: range, size: int) -> dict[str, Array]:

@@ -33,8 +33,9 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import SHARES, measured_dataset
-from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy, overflow_silent, require_energies
+from meanfield.simulation.arrays import BACKENDS, PRECISIONS, Arrays, arrays_of, overflow_silent, require_energies
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, step_bytes, step_operations
+from meanfield.simulation.groups import DEVICE_SPEED, runs_per_group
 from meanfield.simulation.kernels.convolution import draws_side_by_side
 from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
@@ -145,6 +146,7 @@ class StepScales(Measure):
             AdamW's signs, in the mean over draws.
         batch_size: samples of a mini-batch; all of them if None.
         precision: of weights and passes, "float64" or "float32"; energies are summed in double precision.
+        backend: where the passes run, "numpy" or "cupy"; on either, draw i is the same net and batch.
 
     Gives over ``layer`` update_energy and relative_update_energy, without a layer mean_update_energy and
     output_update_energy, and learning_rate_scale, relative_, last_ and output_learning_rate_scale, each with
@@ -163,6 +165,7 @@ class StepScales(Measure):
     epsilon: float = 0.0
     batch_size: int | None = None
     precision: str = "float64"
+    backend: str = "numpy"
 
     @property
     def step(self) -> FirstStep:
@@ -172,6 +175,7 @@ class StepScales(Measure):
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
         require_choice("precision", self.precision, PRECISIONS)
+        require_choice("backend", self.backend, BACKENDS)
         settled = replace(self, epsilon=not_negative("epsilon", self.epsilon))
         require_step(net, settled.step)
         require_classes(self.loss, net.output_shape[1])
@@ -191,44 +195,54 @@ class StepScales(Measure):
         patches = not self._arrays(net).convolution
         curved = is_curved(net, self.step, net.role_of) * net.output_shape[1]
         held = step_bytes(net, self.batch_size, 1, curved, self.precision, patches)
+        operations = step_operations(net, self.batch_size) * PASSES_OF_STEP
+        if self.backend != "numpy":
+            return Cost(operations / DEVICE_SPEED, held, runs_per_group(held, operations))
         most = MOST_DRAWS_PER_BATCH
         if not patches:
             most = draws_side_by_side(max(net.value_channels), np.dtype(self.precision).itemsize)
         together = power_of_two(int(max(1, min(most, BYTES_TOGETHER // held))))
-        return Cost(step_operations(net, self.batch_size) * PASSES_OF_STEP, held, together)
+        return Cost(operations, held, together)
+
+    def multiple(self, net: Net) -> int:
+        return 1 if self.backend == "numpy" else self.together(net)
 
     def _arrays(self, net: Net) -> Arrays:
         """Those without patches for nets of few channels, if all their maps can do without."""
-        arrays = on_numpy(self.precision)
+        arrays = arrays_of(self.backend, self.precision)
         return quickest(net, arrays) if max(net.value_channels) < WIDE else arrays
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """update_energy and relative_update_energy (D, L), and output_update_energy (D, 1), of every draw."""
         arrays, loss = self._arrays(net), LOSSES[self.loss]
-        batch = self._batches(net, given_data(net, self.inputs, self.targets, loss, arrays), seed, draws, arrays)
+        # On a device with copies of the last draw, so that all groups are alike and none tells on its draws.
+        size = len(draws) if self.backend == "numpy" else self.together(net)
+        batch = self._batches(given_data(net, self.inputs, self.targets, loss, arrays), seed, draws, size, arrays)
         whole, weights = whole_net(net), drawn_weights(net, seed, draws, arrays)
+        weights = {name: _filled(matrices, size, arrays) for name, matrices in weights.items()}
         if arrays.convolution:
             whole, weights = rectified_net(whole), laid_out(whole, weights)
         with overflow_silent():
-            inputs = np.broadcast_to(batch.inputs, (len(draws), *batch.inputs.shape[1:]))
-            state = forward(
-                whole, given_weights(whole, weights), arrays.xp.require(inputs, requirements=arrays.order), arrays
-            )
+            inputs = arrays.xp.broadcast_to(batch.inputs, (size, *batch.inputs.shape[1:]))
+            inputs = arrays.xp.asarray(inputs, order=arrays.order)
+            state = forward(whole, given_weights(whole, weights, arrays), inputs, arrays)
             slope = loss.slope(state.output, batch.targets, arrays)
-            energies, outputs, c, kept = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
+            made = whole_step(state, slope, self.step, net.role_of, len(net.units), self.loss)
+        energies, outputs, c = (arrays.fetched(values)[: len(draws)] for values in made[:3])
         numbers = {"update_energy": energies[:, :, 0], "output_update_energy": outputs}
         require_energies(numbers, may_vanish=True)
+        kept = {name: shares[: len(draws)] for name, shares in made[3].items()}
         return numbers | {"relative_update_energy": relative(energies[:, :, 0], c)} | kept
 
-    def _batches(self, net: Net, data: Data, seed: int, draws: range, arrays: Arrays) -> Data:
-        """The samples of every draw, in the order of the data."""
+    def _batches(self, data: Data, seed: int, draws: range, size: int, arrays: Arrays) -> Data:
+        """The samples of every draw, in the order of the data; of so many in all, the last again and again."""
         if self.batch_size == data.samples:
             return data
         chosen = [
             np.sort(stream(seed, "batches", draw).choice(data.samples, self.batch_size, replace=False))
             for draw in draws
         ]
-        return data.taken(np.stack(chosen), arrays)
+        return data.taken(np.stack(chosen + chosen[-1:] * (size - len(draws))), arrays)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         energy = values["update_energy"]
@@ -239,7 +253,7 @@ class StepScales(Measure):
             "learning_rate_scale": inverse_root(mean),
         }
         estimates |= energy_quantiles(energy)
-        how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision")}
+        how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision", "backend")}
         own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
         own |= kept_of_draws(values, self.step)
         both = estimates | scale_estimates(values)
@@ -247,6 +261,12 @@ class StepScales(Measure):
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
+
+
+def _filled(matrices: Any, size: int, arrays: Arrays) -> Any:
+    """So many matrices, the last again and again behind those that are given."""
+    missing = size - len(matrices)
+    return arrays.xp.concatenate([matrices, *[matrices[-1:]] * missing]) if missing else matrices
 
 
 def kept_of_draws(values: Pieces, step: FirstStep) -> dict[str, float]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from meanfield.common.array_libraries import on_host
 from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.common.validation import Array, real_array, require_count
 from meanfield.nets.inputs import require_allowed
@@ -103,7 +104,7 @@ def _require_outputs(net: Net, targets: Any) -> None:
             f"targets have {channels} channels at {sites} sites of each of {samples} samples; this net takes targets "
             f"({', '.join(map(str, wanted))})"
         )
-    if classes and (largest := int(targets.max())) >= outputs:
+    if classes and (largest := int(on_host(targets).max())) >= outputs:
         raise ValueError(
             f"a label is {largest}; this net has {outputs} outputs, for the classes 0 .. {outputs - 1}: give the net "
             f"outputs={largest + 1}, or other labels"
@@ -146,8 +147,8 @@ def _taken(values: Any, samples: NDArray[np.int64], arrays: Arrays) -> Any:
     """Take these samples of (D, C, N, S): (D, C, B, S)."""
     places = arrays.xp.asarray(samples)
     if len(values) == 1:
-        return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(values[0][:, places], 1, 0))
-    return arrays.xp.stack([of_net[:, own] for of_net, own in zip(values, places, strict=True)])
+        return arrays.xp.ascontiguousarray(arrays.xp.moveaxis(arrays.xp.take(values[0], places, axis=1), 1, 0))
+    return arrays.xp.stack([arrays.xp.take(values[net], places[net], axis=1) for net in range(len(values))])
 
 
 def drawn_weights(net: Net, seed: int, draws: range, arrays: Arrays = NUMPY) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class CrossEntropy:
         # In one order in memory, so that sums are taken in the same order whatever other nets stand beside.
         wide = arrays.xp.ascontiguousarray(output, dtype="float64")
         wide = wide - wide.max(axis=1)[:, None]
-        of_class = (wide * _chosen(output, targets, arrays)).sum(axis=1)
+        of_class = (wide * _chosen(wide, targets, arrays)).sum(axis=1)
         losses = arrays.xp.log(arrays.xp.exp(wide).sum(axis=1)) - of_class
         return losses.reshape(len(output), -1).mean(axis=1)
 
@@ -163,7 +163,7 @@ class Logistic:
     def drawn_targets(self, output: Any, sources: Sequence[Generator], arrays: Arrays) -> Any:
         """+1 with probability 1 / (1 + exp(-f))."""
         uniform = _of_each(sources, Generator.random, output.shape[1:], arrays)
-        return arrays.xp.where(uniform < arrays.pointwise.logistic(output), 1, -1).astype(output.dtype)
+        return arrays.xp.where(uniform < arrays.pointwise.logistic(output), 1.0, -1.0).astype(output.dtype)
 
 
 # The losses that a user asks for.

@@ -26,9 +26,10 @@ from meanfield.nets.inputs import require_allowed, require_classes
 from meanfield.nets.layered import INPUT_LAYOUT
 from meanfield.nets.net import Chain, Net
 from meanfield.quantities.registry import SHARES, measured_dataset
-from meanfield.simulation.arrays import NUMPY, PRECISIONS, Arrays, on_numpy
+from meanfield.simulation.arrays import BACKENDS, NUMPY, PRECISIONS, Arrays, arrays_of
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import repeated_inputs
+from meanfield.simulation.groups import DEVICE_SPEED
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward, gradient_changes
 from meanfield.simulation.training.data import drawn_weights
@@ -53,6 +54,7 @@ class Sharpness(Measure):
         loss: "cross_entropy" or "squared", whose second derivatives H do not depend on the targets.
         precision: of weights and passes, "float64" or "float32", of which draw i is the same net, rounded; draws that
             single precision loses are made in double.
+        backend: where the passes run, "numpy" or "cupy"; on either, draw i is the same net.
 
     Source: docs/theory.md section 21.
     """
@@ -63,10 +65,12 @@ class Sharpness(Measure):
     inputs: Any
     loss: str
     precision: str = "float64"
+    backend: str = "numpy"
 
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
         require_choice("precision", self.precision, PRECISIONS)
+        require_choice("backend", self.backend, BACKENDS)
         require_classes(self.loss, net.output_shape[1])
         shape = (len(self.inputs), net.first_channels, *net.grid)
         batch = require_array("inputs", self.inputs, shape, INPUT_LAYOUT)
@@ -77,7 +81,8 @@ class Sharpness(Measure):
         samples = len(self.inputs)
         # Of double precision, in which all weights are drawn, and passes made where single precision loses them.
         held = weight_bytes(net) + passes_bytes(net, samples, 1, "float64")
-        return Cost(USUAL_PRODUCTS * step_operations(net, samples), 2 * held, 1)
+        operations = USUAL_PRODUCTS * step_operations(net, samples)
+        return Cost(operations if self.backend == "numpy" else operations / DEVICE_SPEED, 2 * held, 1)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """sharpness and its residual, the bound on its error, each (draws,)."""
@@ -87,7 +92,7 @@ class Sharpness(Measure):
     def _curvature(self, net: Net, seed: int, draw: int) -> tuple[float, float]:
         """The largest curvature of one draw, in double precision where single precision loses it."""
         for precision in dict.fromkeys((self.precision, "float64")):
-            arrays, start = on_numpy(precision), stream(seed, "curvature", draw)
+            arrays, start = arrays_of(self.backend, precision), stream(seed, "curvature", draw)
             weights = drawn_weights(net, seed, range(draw, draw + 1), arrays)
             largest, residual = _largest(net, weights, self.inputs, self.loss, start, arrays)
             if 0 < largest < np.inf:
@@ -107,7 +112,9 @@ class Sharpness(Measure):
         return measured_dataset(
             net,
             estimates,
-            {"loss": self.loss, "precision": self.precision} | inputs_described(self.inputs) | dict(attrs),
+            {name: getattr(self, name) for name in ("loss", "precision", "backend")}
+            | inputs_described(self.inputs)
+            | dict(attrs),
         )
 
 
@@ -132,14 +139,15 @@ def warn_unless_known(values: Array, residuals: Array, precision: str = "float64
 
 
 def largest_curvature(
-    net: Net, weights: Mapping[str, Array], batch: Array, loss: str, start: Generator
+    net: Net, weights: Mapping[str, Array], batch: Array, loss: str, start: Generator, arrays: Arrays = NUMPY
 ) -> tuple[float, float]:
     """lambda_max of one net of weights (1, out, in taps), and the bound on its error; ``start`` draws a first vector.
 
     Raises:
         OverflowError: it leaves the range of floats.
     """
-    largest, residual = _largest(net, weights, batch, loss, start, NUMPY)
+    own = {name: arrays.moved(matrix) for name, matrix in weights.items()}
+    largest, residual = _largest(net, own, batch, loss, start, arrays)
     return _finite(largest), residual
 
 
@@ -157,7 +165,7 @@ def _largest(
     whole = Chain.of(net, units=net.all_units, readout_unit=None, inputs=len(batch))
     with np.errstate(all="ignore"):  # what is lost is not finite in the end
         inputs = arrays.moved(repeated_inputs(whole, batch, 1))
-        state = forward(whole, given_weights(whole, weights), inputs, arrays)
+        state = forward(whole, given_weights(whole, weights, arrays), inputs, arrays)
         return _lanczos(state, LOSSES[loss], start)
 
 

@@ -14,14 +14,16 @@ split.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
 
+from meanfield.common.array_libraries import on_host
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import streams_by_purpose, streams_of_draws
 from meanfield.common.validation import (
@@ -45,9 +47,10 @@ from meanfield.optimizers.elementwise import AdamW
 from meanfield.optimizers.linear_algebra import dense
 from meanfield.optimizers.schedules import Constant, Schedule
 from meanfield.quantities.registry import measured_dataset, plain_dataset
-from meanfield.simulation.arrays import PRECISIONS, Arrays, on_numpy
+from meanfield.simulation.arrays import BACKENDS, PRECISIONS, Arrays, arrays_of, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import draw_inputs
+from meanfield.simulation.groups import DEVICE_SPEED, runs_per_group
 from meanfield.simulation.measures.base import Cost, Measure, Pieces
 from meanfield.simulation.measures.streams import energy, overlaps_of_rows
 from meanfield.simulation.passes import forward, require_residual_stream, units_below
@@ -61,6 +64,8 @@ from meanfield.simulation.weights import checked_weights, given_weights
 MOST_RUNS_TOGETHER, OPERATIONS_OF_RUNS = 16, 1e9
 # Arrays of the size of all weights that a net in training holds: weights, moments, gradients and directions.
 WEIGHT_ARRAYS = 6
+# Steps after which losses are fetched from a device, and it is asked whether any net is left: each waits for it.
+STEPS_BETWEEN_LOOKS = 32
 # Batches that the last loss takes at a time: it has no errors to hold.
 FINAL_BATCHES = 2
 # Every step takes the whole rate.
@@ -91,6 +96,8 @@ class TrainedLosses(Measure):
         weight_decay, epsilon: of the optimizer.
         schedule: the shares of the rates that the steps take.
         precision: of all arrays.
+        backend: where nets train. They begin at the same weights, and meet the same batches, on "numpy" and on "cupy".
+        role_factors: by role, what multiplies these settings for its weights; none multiplies nothing.
     """
 
     weights: ClassVar[str] = "dense"  # type: ignore[misc]
@@ -111,6 +118,8 @@ class TrainedLosses(Measure):
     epsilon: float = 1e-8
     schedule: Schedule = CONSTANT
     precision: str = "float64"
+    backend: str = "numpy"
+    role_factors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
@@ -125,6 +134,7 @@ class TrainedLosses(Measure):
     def settled(self, net: Net) -> Self:
         require_choice("loss", self.loss, LOSSES)
         require_choice("precision", self.precision, PRECISIONS)
+        require_choice("backend", self.backend, BACKENDS)
         if not isinstance(self.optimizer, Optimizer | Hybrid):
             raise TypeError(f"optimizer is {self.optimizer!r}; give one of meanfield.optimizers, such as SGD(0.9)")
         require_instance("schedule", self.schedule, Schedule, "a name or a schedule, such as meanfield.WarmupCosine()")
@@ -144,12 +154,15 @@ class TrainedLosses(Measure):
             start=None if self.start is None else _settled_start(net, self.start),
             weight_decay=not_negative("weight_decay", self.weight_decay),
             epsilon=not_negative("epsilon", self.epsilon),
+            role_factors=_settled_factors(net, self.role_factors),
         )
 
     def cost(self, net: Net) -> Cost:
         held = WEIGHT_ARRAYS * weight_bytes(net, self.precision)
         held += passes_bytes(net, self.batch_size, 1, self.precision)
         of_step = step_operations(net, self.batch_size)
+        if self.backend != "numpy":
+            return Cost(self.steps * of_step / DEVICE_SPEED, held, runs_per_group(held, of_step))
         return Cost(self.steps * of_step, held, int(max(1, min(MOST_RUNS_TOGETHER, OPERATIONS_OF_RUNS // of_step))))
 
     def multiple(self, net: Net) -> int:
@@ -174,22 +187,37 @@ class TrainedLosses(Measure):
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """loss (draws, steps) and final_loss (draws,)."""
-        rates, seeds = zip(*self._runs[draws.start : draws.stop], strict=True)
+        rates, seeds = zip(*self._filled(net, self._runs[draws.start : draws.stop]), strict=True)
         training = self._begun(net, np.array(rates), list(seeds))
-        losses = np.full((len(draws), self.steps), np.inf)
+        arrays, losses, unseen = training.arrays, np.full((len(rates), self.steps), np.inf), []
+        between = STEPS_BETWEEN_LOOKS if arrays.on_device else 1
         with np.errstate(all="ignore"):  # runs that diverge say so by infinite losses
-            for step in range(self.steps):
-                losses[:, step] = training.losses()
+            for step in range(1, self.steps + 1):
+                unseen.append(training.losses())
                 training.step()
-                if training.gone.all():
-                    break
-            return {"loss": losses, "final_loss": training.losses_on_all(FINAL_BATCHES * self.batch_size)}
+                if len(unseen) == between or step == self.steps:
+                    losses[:, step - len(unseen) : step] = arrays.fetched(arrays.xp.stack(unseen, axis=1))
+                    unseen.clear()
+                    if on_host(training.gone).all():
+                        break
+            numbers = {"loss": losses, "final_loss": training.losses_on_all(FINAL_BATCHES * self.batch_size)}
+        return {name: values[: len(draws)] for name, values in numbers.items()}
+
+    def _filled(self, net: Net, runs: list[tuple[float, int]]) -> list[tuple[float, int]]:
+        """The runs, on a device with copies of the last, so that all groups are alike and none tells on its runs."""
+        return runs if self.backend == "numpy" else runs + runs[-1:] * (self.together(net) - len(runs))
 
     def _begun(self, net: Net, rates: Array, seeds: list[int]) -> Training:
-        arrays, loss = quickest(net, replace(on_numpy(self.precision), lenient=True)), LOSSES[self.loss]
+        arrays = quickest(net, replace(arrays_of(self.backend, self.precision), lenient=True))
+        loss = LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
         weights = self._start_weights(net, seeds, arrays)
-        settings = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
+        common: dict[str, Any] = {"learning_rate": rates, "weight_decay": self.weight_decay, "epsilon": self.epsilon}
+
+        def settings(name: str) -> dict[str, Any]:
+            factors = self.role_factors.get(net.role_of(name), {})
+            return {setting: value * factors.get(setting, 1.0) for setting, value in common.items()}
+
         batches = Batches(data.samples, self.batch_size, seeds)
         return Training(
             net,
@@ -197,7 +225,7 @@ class TrainedLosses(Measure):
             data,
             loss,
             self.optimizer,
-            lambda _: settings,
+            settings,
             batches=batches,
             shares=self.schedule.shares(self.steps),
             seeds=seeds,
@@ -212,13 +240,15 @@ class TrainedLosses(Measure):
             given = checked_weights(net, self.start)
             moved = {name: arrays.moved(values) for name, values in given.items()}
             own = dict.fromkeys(seeds, moved)
-        return {name: np.concatenate([own[seed][name] for seed in seeds]) for name in net.weights}
+        return {name: arrays.xp.concatenate([own[seed][name] for seed in seeds]) for name in net.weights}
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         kept = {name: value for name, value in attrs.items() if name not in ("seed", "draws")}
-        how = {name: getattr(self, name) for name in ("loss", "batch_size", "weight_decay", "epsilon", "precision")}
+        names = ("loss", "batch_size", "weight_decay", "epsilon", "precision", "backend")
+        how = {name: getattr(self, name) for name in names}
         own = {"optimizer": repr(self.optimizer), "schedule": repr(self.schedule)}
         own |= {"given_targets": fingerprint(self.targets)}
+        own |= {"role_factors": json.dumps(self.role_factors)} if self.role_factors else {}
         number = {run: draw for draw, run in enumerate(self._runs)}
         drawn = np.array([[number.get((rate, seed), -1) for seed in self.seeds] for rate in self.rates])
         grids = {}
@@ -262,6 +292,28 @@ def checked_seeds(given: Any) -> tuple[int, ...]:
     if not seeds:
         raise ValueError("seeds is empty; give one or more")
     return seeds
+
+
+# What a role may have a factor on.
+SCALED = ("learning_rate", "weight_decay", "epsilon")
+
+
+def _settled_factors(net: Net, given: Any) -> dict[str, dict[str, float]]:
+    """Numbers from 0 by role and setting, or TypeError, ValueError; of every role of the net, if there are any."""
+    if not isinstance(given, Mapping) or not all(isinstance(own, Mapping) for own in given.values()):
+        raise TypeError(f"role_factors is {given!r}; give role -> setting -> factor, of settings {', '.join(SCALED)}")
+    roles = dict.fromkeys(map(net.role_of, net.weights))
+    if given and (missing := [role for role in roles if role not in given]):
+        raise ValueError(
+            f"role_factors has {', '.join(map(repr, given))} and lacks {missing[0]!r}, a role of this net's weights; "
+            "add it, with {} where nothing is multiplied"
+        )
+    settled: dict[str, dict[str, float]] = {}
+    for role, factors in given.items():
+        for name in factors:
+            require_choice(f"a factor of {role!r}", name, SCALED)
+        settled[role] = {name: not_negative(f"factor of {role!r} on {name}", value) for name, value in factors.items()}
+    return settled
 
 
 def _settled_start(net: Net, given: Any) -> tuple[Array, ...]:

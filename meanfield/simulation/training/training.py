@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.common.array_libraries import on_host
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.by_name import Hybrid, method_of_role
-from meanfield.optimizers.linear_algebra import Direction, Factored, dense, of_net
+from meanfield.optimizers.linear_algebra import Direction, Factored, brought, dense, of_net
 from meanfield.simulation.arrays import NUMPY, Arrays
 from meanfield.simulation.maps.weightless import Masks
 from meanfield.simulation.passes import Forward, forward
@@ -44,8 +45,8 @@ class Training:
         shares: of the learning rates, one for every step to come; every step takes the whole rates if left out.
         seeds: one for every net, of the masks of dropout and of labels that an optimizer draws; if left out, nothing is
             dropped.
-        gone: which nets have left the range of floats, or had no step to make, (D,); their weights are nan from the
-            next step on.
+        gone: which nets have left the range of floats, or had no step to make, (D,), where the weights lie; these are
+            nan from the next step on.
 
     Raises:
         ValueError: a role of the net without an optimizer, or with one of matrices for its biases or gains; no seeds
@@ -67,11 +68,12 @@ class Training:
     _seen: Forward | None = None
     _batch: Data | None = None
     _swept: tuple[Any, dict[str, Gradient]] | None = None
+    _rates: dict[bytes, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.nets = len(next(iter(self.weights.values())))
-        self.gone = np.zeros(self.nets, bool)
-        self._matrices = given_weights(self.net, self.weights, self.arrays.xp.concatenate)
+        self.gone = self.arrays.xp.zeros(self.nets, dtype=bool)
+        self._matrices = given_weights(self.net, self.weights, self.arrays)
         self._pieces = Piecewise(self.net, self.nets, self.arrays) if Piecewise.serve(self.net, self.arrays) else None
         self._methods = {name: self._method_of(name) for name in self.weights}
         self._sampled = [name for name, method in self._methods.items() if method.draws_labels]
@@ -109,9 +111,12 @@ class Training:
         return self._batch
 
     def losses(self) -> Any:
-        """The loss of every net on the samples of the next step, (D,), before it; infinite for nets that are gone."""
-        losses = self.arrays.fetched(self.loss.value(self._output(), self.batch.targets, self.arrays))
-        return np.where(np.isfinite(losses) & ~self.gone, losses, np.inf)
+        """The loss of every net on the samples of the next step, (D,), before it; infinite for nets that are gone.
+
+        They stay where the weights lie, as whoever fetches them waits for a device.
+        """
+        xp, losses = self.arrays.xp, self.loss.value(self._output(), self.batch.targets, self.arrays)
+        return xp.where(xp.isfinite(losses) & ~self.gone, losses, np.inf)
 
     def losses_on_all(self, most: int) -> Any:
         """The loss of every net on all samples of the data, (D,), taken at most so many at a time; as `losses`.
@@ -123,7 +128,7 @@ class Training:
             output = forward(self.net, self._matrices, part.inputs, self.arrays).output
             total += part.samples * self.arrays.fetched(self.loss.value(output, part.targets, self.arrays))
             seen += part.samples
-        return np.where(np.isfinite(total) & ~self.gone, total / seen, np.inf)
+        return np.where(np.isfinite(total) & ~on_host(self.gone), total / seen, np.inf)
 
     def _parts(self, most: int) -> Iterator[Data]:
         if self.net.couples_samples and self.batches is not None:
@@ -140,7 +145,7 @@ class Training:
         """The learning rate of a weight, of which a step takes its share."""
         return self._settings[name]["learning_rate"]
 
-    def step(self) -> dict[str, list[Direction]]:
+    def step(self) -> dict[str, Sequence[Direction]]:
         """Delta W = -eta (A + lambda W) in every weight; returns the A by name, net by net."""
         gradients = self._gradients()
         self._leave_out(gradients)
@@ -195,40 +200,73 @@ class Training:
         return None if self.seeds is None else Masks(self.seeds, self.taken)
 
     def _leave_out(self, gradients: Mapping[str, Gradient]) -> None:
-        """Mark the nets whose gradients, or their squares, are not finite."""
+        """Mark the nets whose gradients, or their squares, are not finite; a device does so by their rates."""
         xp = self.arrays.xp
         largest = xp.stack([_square(gradient.slope, self.arrays) for gradient in gradients.values()]).max(axis=0)
-        self.gone |= ~(self.arrays.fetched(largest) < LARGEST_SQUARE[self.arrays.precision])
-        if self.gone.any():
+        self._rates.clear()
+        self.gone |= ~(largest < LARGEST_SQUARE[self.arrays.precision])
+        if not self.arrays.on_device and self.gone.any():
             for weight in self.weights.values():
-                weight[xp.asarray(self.gone)] = np.nan
+                weight[self.gone] = np.nan
 
-    def _stepped(self, name: str, gradient: Gradient, share: float) -> list[Direction]:
+    def _stepped(self, name: str, gradient: Gradient, share: float) -> Sequence[Direction]:
         weight, method = self.weights[name], self._methods[name]
         decay, epsilon = (self._settings[name][key] for key in ("weight_decay", "epsilon"))
         rate = share * self.rate(name)
         if not method.takes_stacks:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
-        if isinstance(rate, np.ndarray):
-            rate = self.arrays.moved(rate.reshape(-1, 1, 1))
+        if isinstance(rate, np.ndarray) or self.arrays.on_device:
+            rate = self._side_by_side(rate)
         direction, self.states[name] = method.step(self.states.get(name), gradient, Place(weight, rate, epsilon))
         _move(weight, direction, rate, decay)
-        return [of_net(direction, net) for net in range(self.nets)]
+        return NetByNet(direction)
 
-    def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> list[Direction]:
-        """Net by net, for optimizers that take no stacks; nets that are gone make no step."""
+    def _side_by_side(self, rate: Any) -> Any:
+        """The rates of all nets, (D, 1, 1); on a device nan of those that are gone, so that nobody asks it who is.
+
+        What is there once serves all weights of a step that have these rates.
+        """
+        rates = np.broadcast_to(rate, self.nets).reshape(-1, 1, 1)
+        if not self.arrays.on_device:
+            return self.arrays.moved(rates)
+        if (key := rates.tobytes()) not in self._rates:
+            gone = self.gone[:, None, None]
+            self._rates[key] = self.arrays.xp.where(gone, np.nan, self.arrays.moved(rates))
+        return self._rates[key]
+
+    def _one_by_one(self, name: str, slope: Direction, rate: Any, decay: float, epsilon: float) -> Sequence[Direction]:
+        """Net by net on the host, for optimizers that take no stacks; nets that are gone make no step."""
         states, directions = self.states.setdefault(name, [None] * self.nets), []
+        weights, gone = on_host(self.weights[name]), on_host(self.gone)
+        slope = brought(slope)
         for net, own_rate in enumerate(np.broadcast_to(rate, self.nets).tolist()):
-            own, direction = self.weights[name][net], of_net(slope, net)
-            if not self.gone[net]:
+            own, direction = weights[net], of_net(slope, net)
+            if gone[net]:
+                own[...] = np.nan
+            else:
                 place = Place(own, own_rate, epsilon)
                 try:
                     direction, states[net] = self._methods[name].step(states[net], Gradient(direction), place)
                     _move(own, direction, own_rate, decay)
                 except NoStep:
-                    self.gone[net] = True
+                    gone[net] = True
             directions.append(direction)
+        if self.arrays.on_device:
+            self.weights[name][...], self.gone = self.arrays.xp.asarray(weights), self.arrays.xp.asarray(gone)
         return directions
+
+
+@dataclass(frozen=True)
+class NetByNet(Sequence[Direction]):
+    """The directions of all nets of one weight, each taken out of their stack when it is asked for."""
+
+    stack: Direction
+
+    def __len__(self) -> int:
+        return self.stack.shape[0]
+
+    def __getitem__(self, net: Any) -> Any:
+        return of_net(self.stack, range(len(self))[net])
 
 
 def _move(weights: Any, direction: Direction, rate: Any, decay: float) -> None:

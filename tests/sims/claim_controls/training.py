@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from sims.claims.catalogue import CLAIMS
+from sims.hyperparameter_transfer import claims as hyperparameters
 from sims.learning_rate_search import first_steps
 from tests.sims.claim_controls.changes import ERROR, many_draws
 
@@ -119,6 +120,23 @@ def _cheap(rule):
     return control
 
 
+def base_rates_move(family):
+    """Of this family, which has learned, base rates move under every table by an octave with every doubling."""
+
+    def control(runs):
+        dataset = runs[hyperparameters.NAME].isel(family=[0])
+        changed = {}
+        for along in hyperparameters.DIRECTIONS:
+            sizes, name = dataset[along] / dataset[along][0], f"tuned_rate_log10_by_{along}"
+            changed[name] = (0 * dataset[name] + np.log10(sizes)).transpose(*dataset[name].dims)
+            changed[f"{name}_stderr"] = 0 * dataset[f"{name}_stderr"] + ERROR
+            changed[f"located_by_{along}"] = 0 * dataset[f"located_by_{along}"] + 64
+            changed[f"tuned_loss_by_{along}"] = 0 * dataset[f"tuned_loss_by_{along}"]
+        return {hyperparameters.NAME: dataset.assign(changed).assign_coords(family=[family])}
+
+    return control
+
+
 CONTROLS = {
     "E4a": _cheap("step_outputs"),
     "E4b": _cheap("starting"),
@@ -127,6 +145,8 @@ CONTROLS = {
     "E3c": _of_length(in_batch=0.5),
     **{f"E1{part}": first_steps_are_right for part in "abcd"},
     "E2": named_by_outputs,
+    **{claim: base_rates_move("residual") for claim in ("E5a", "E5b")},
+    **{claim: base_rates_move("gpt") for claim in ("E5c", "E5d")},
     "A21b": _tuned("A21b"),
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4", "T5")},
     "T7": stable_rates_are_best,

@@ -7,6 +7,7 @@ import pytest
 
 from meanfield.simulation import arrays
 from meanfield.theory import exact
+from meanfield.transfer import tuning
 from sims import simulation as simulation_module
 from sims.common import results
 from tests.sims.commands import assert_refused, finished_run
@@ -95,3 +96,21 @@ def test_another_name_is_one_line(tmp_path, capsys):
         module.main(["--backend", "torch", "--out", str(tmp_path / "run.nc")])
     assert refusal.value.code == 2
     assert "choose from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("simulation", ["learning_rate_search", "learning_rate_transfer", "looped_rates"])
+def test_simulations_that_train_hand_it_to_every_net(cupy, monkeypatch, simulation):
+    """To the nets whose rates are searched for, and to the name of the run."""
+    backends, keys, planned_run = set(), [], tuning.training_run
+
+    def noted(*given, **how):
+        backends.add(how["backend"])
+        return planned_run(*given, **how)
+
+    monkeypatch.setattr(tuning, "training_run", noted)
+    monkeypatch.setattr(results.Results, "deliver", lambda self, *_: keys.append(self.run_key) or 0)
+    for backend in ("numpy", "cupy"):
+        backends.clear()
+        assert simulation_module(simulation).main(["--preset", "smoke", "--backend", backend]) == 0
+        assert backends == {backend}
+    assert keys[0] != keys[1]

@@ -8,9 +8,11 @@ import meanfield as mf
 from meanfield.common.seeds import stream_key
 from meanfield.execution import chunks
 from meanfield.execution.run import Run
+from meanfield.simulation import groups
 from meanfield.simulation.arrays import arrays_of
-from meanfield.simulation.measures import energies
-from meanfield.simulation.measures.energies import Energies, draw_energies, draw_energies_on, draws_per_group
+from meanfield.simulation.cost import draw_bytes
+from meanfield.simulation.groups import FEWEST_DRAWS, MOST_DRAWS_PER_GROUP, draws_per_group
+from meanfield.simulation.measures.energies import Energies, draw_energies, draw_energies_on
 from tests.statistics import consistent
 
 NET = mf.MLP(depth=3, width=24, outputs=3)
@@ -30,7 +32,7 @@ def _exact_difference(net, backend, weights, precision):
 @pytest.mark.parametrize("weights", ["dense", "lazy"])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_draws_meet_the_exact_expectation(cupy, monkeypatch, weights, precision):
-    monkeypatch.setattr(energies, "MOST_DRAWS_PER_GROUP", 512)
+    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
     measured, agrees = _exact_difference(NET, cupy, weights, precision)
     assert agrees
     assert {name: measured.attrs[name] for name in ("backend", "precision", "weights")} == {
@@ -42,7 +44,7 @@ def test_draws_meet_the_exact_expectation(cupy, monkeypatch, weights, precision)
 
 def test_weights_of_a_variance_a_fifth_too_large_are_seen(cupy, monkeypatch):
     """Negative control of the comparison above, by 8 standard errors or more in six seeds of six; a tenth is 5 to 6."""
-    monkeypatch.setattr(energies, "MOST_DRAWS_PER_GROUP", 512)
+    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
     assert not _exact_difference(mf.MLP(depth=3, width=24, outputs=3, weight_variance=2.4), cupy, "dense", "float64")[1]
 
 
@@ -67,12 +69,17 @@ def test_a_draw_outside_its_group_is_another(cupy):
     assert (alone["label_term"] != draw_energies_on(NET, 3, range(3, 4), backend=cupy)["label_term"]).all()
 
 
-def test_groups_are_a_matter_of_the_net_alone(monkeypatch):
-    """Of 4 GiB: a net whose draw takes more is drawn alone, small ones by the thousand."""
-    assert draws_per_group(NET, "dense", "float64") == energies.MOST_DRAWS_PER_GROUP
-    assert draws_per_group(mf.MLP(depth=64, width=4096), "dense", "float64") == 1
-    wide = mf.MLP(depth=64, width=1024)
-    assert 2 * draws_per_group(wide, "dense", "float64") <= draws_per_group(wide, "dense", "float32")
+def test_groups_are_a_matter_of_the_net_alone():
+    """Of 4 GiB, small nets by the thousand; of up to 12 GiB where draws are few; of one draw that takes more."""
+    small, wide = NET, mf.MLP(depth=64, width=1024)
+    many, larger, most = (
+        draws_per_group(draw_bytes(net, "dense", precision))
+        for net, precision in ((small, "float64"), (wide, "float64"), (wide, "float32"))
+    )
+    assert many == MOST_DRAWS_PER_GROUP
+    assert 2 * larger <= most <= FEWEST_DRAWS
+    assert larger > 2 * 7  # of which a device worked 17 ms in 37
+    assert draws_per_group(draw_bytes(mf.MLP(depth=64, width=4096), "dense", "float64")) == 1
 
 
 def test_keys_of_groups_are_their_own():

@@ -1,0 +1,274 @@
+"""Zheng et al. 2026, sections 5.2 and 5.3: the tuned base rate stays under condition 3.1, and moves under other tables.
+
+Statements, sizes and bands were set before any run. A base rate stays where it moves by half an octave at most; the
+rival moves by half an octave with every doubling of the size, as under a table that misses the root of the size. A
+size counts where nets have learned at the rate tuned there. A move is the difference of two means of logarithms over
+seeds, and what skews either cancels in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from meanfield.common import Array
+from meanfield.verification import (
+    Check,
+    Claim,
+    Contest,
+    Deviation,
+    Finding,
+    Judges,
+    Kind,
+    Ruling,
+    Verdict,
+    lower,
+    span,
+)
+from sims.hyperparameter_transfer.nets import CONDITIONS, FAMILIES, GPT, RESIDUAL
+
+NAME = "hyperparameter_transfer"
+DIRECTIONS = ("width", "depth")
+# Octaves by which a base rate that stays may move, and those by which the rival's moves with every doubling.
+STAYS, PER_DOUBLING = 0.5, 0.5
+# The optimizers that the rows are about.
+CLAIMED = ("adamw", "muon-adamw")
+# Tables that the base rate is said to stay under, and to move under, with the size that grows.
+KEPT = tuple(("many", direction) for direction in DIRECTIONS)
+LOST = (("standard", "width"), ("one", "depth"))
+
+
+@dataclass(frozen=True)
+class Moves:
+    """By how many octaves tuned base rates of the sizes beyond the base model differ from its own.
+
+    Attributes:
+        sizes: all of the ladder but the first: (S,).
+        octaves, stderr: of the tuned rate over the base model's; NaN where one of them has none.
+        freedom: degrees of freedom of the errors, by Welch and Satterthwaite.
+        learned: whether nets have learned at the rate tuned there.
+        base_learned: whether the base model has.
+    """
+
+    sizes: Array
+    octaves: Array
+    stderr: Array
+    freedom: Array
+    learned: NDArray[np.bool_]
+    base_learned: bool
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which sizes say something."""
+        return np.asarray(self.learned & np.isfinite(self.octaves) & self.base_learned)
+
+
+def moves_of(dataset: xr.Dataset, family: str, optimizer: str, table: str, direction: str) -> Moves:
+    """Those of one ladder."""
+    at = dataset.sel(family=family, optimizer=optimizer, table=table)
+    name = f"tuned_rate_log10_by_{direction}"
+    rates, errors = at[name].values, at[f"{name}_stderr"].values
+    least = np.maximum(at[f"located_by_{direction}"].values - 1, 1)
+    squares, fourths = (errors[1:] ** power + errors[0] ** power for power in (2, 4))
+    of_errors = errors[1:] ** 4 / least[1:] + errors[0] ** 4 / least[0]
+    exact = (least[1:] + least[0]).astype(float)  # of errors that are alike, or 0
+    freedom = np.divide(squares**2, of_errors, out=exact, where=fourths > 0)
+    learned = has_learned(at, direction)
+    octaves, stderr = (rates[1:] - rates[0]) / np.log10(2), np.sqrt(squares) / np.log10(2)
+    return Moves(at[direction].values[1:], octaves, stderr, freedom, learned[1:], bool(learned[0]))
+
+
+def has_learned(at: xr.Dataset, direction: str) -> NDArray[np.bool_]:
+    """Of every size of a ladder, whether the mean loss at the tuned rate is below that of nets that have learned."""
+    losses = at[f"tuned_loss_by_{direction}"].clip(max=at["chance_loss"]).mean("draw", skipna=False)
+    return np.asarray((losses < at["learned_loss"]).values)
+
+
+def lacks_of(at: xr.Dataset, direction: str) -> tuple[Array, Array]:
+    """What the loss at the carried rate lacks of that at the tuned one, with its error over pairs of nets; (S,).
+
+    Losses above chance count as chance.
+    """
+    carried, tuned = (
+        at[f"{name}_loss_by_{direction}"].clip(max=at["chance_loss"]).values for name in ("carried", "tuned")
+    )
+    lacking = carried - tuned
+    return lacking.mean(axis=-1), lacking.std(axis=-1, ddof=1) / np.sqrt(lacking.shape[-1])
+
+
+# Findings of a run of all families: over both ladders, two tables each.
+JUDGES = Judges("Zheng et al. 2026", findings=len(FAMILIES) * len(CLAIMED) * (len(KEPT) + len(LOST)))
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """Of every family and optimizer that was run."""
+    judged = []
+    for family, optimizer in product(*(map(str, dataset[dim].values) for dim in ("family", "optimizer"))):
+        judged += [judge_stays(dataset, family, optimizer, *at) for at in KEPT]
+        judged += [judge_moves(dataset, family, optimizer, *at) for at in LOST]
+    return judged
+
+
+@JUDGES.decide(
+    claim="Under {condition} the tuned base rate of {nets} by {optimizer} stays within half an octave over the "
+    "{direction}",
+    brief="{nets} by {optimizer}: the base rate stays over the {direction}, {condition}",
+    source="section 5.2",
+    rival="it moves by half an octave or more with every doubling of the {direction}",
+    measured="base rates that minimise the training loss, in octaves of the base model's, where nets have learned",
+)
+def judge_stays(dataset: xr.Dataset, family: str, optimizer: str, table: str, direction: str) -> Contest | Ruling:
+    words = _words(family, table)
+    if lost := _unsaid(dataset, family, optimizer, table, direction):
+        return _no_verdict(lost, words)
+    moves = moves_of(dataset, family, optimizer, table, direction)
+    there = moves.counted
+    octaves, stderr = moves.octaves[there], moves.stderr[there]
+    away = PER_DOUBLING * np.log2(moves.sizes[there] / float(dataset[direction][0]))
+    claim = Deviation(octaves, stderr, STAYS)
+    rival = Deviation(max(away[-1] - abs(octaves[-1]), 0.0), stderr[-1])
+    made = Contest(claim, rival, apart=away, back=away[-1], **_carried_by(dataset, moves))
+    return made.saying(_in_words(moves), **words)
+
+
+@JUDGES.decide(
+    claim="Under {condition} the tuned base rate of {nets} by {optimizer} moves by more than half an octave over the "
+    "{direction}",
+    brief="{nets} by {optimizer}: the base rate moves over the {direction}, {condition}",
+    source="sections 5.2, 5.3",
+    rival="it stays within half an octave",
+    measured="base rates that minimise the training loss, in octaves of the base model's, where nets have learned",
+)
+def judge_moves(dataset: xr.Dataset, family: str, optimizer: str, table: str, direction: str) -> Contest | Ruling:
+    """From the smallest size to the largest."""
+    words = _words(family, table)
+    if lost := _unsaid(dataset, family, optimizer, table, direction):
+        return _no_verdict(lost, words)
+    moves = moves_of(dataset, family, optimizer, table, direction)
+    how = _carried_by(dataset, moves)
+    made = lower(STAYS - abs(float(moves.octaves[-1])), float(moves.stderr[-1]), unit="octaves", **how)
+    return made.saying(_in_words(moves), **words)
+
+
+def _words(family: str, table: str) -> dict[str, Any]:
+    return {"nets": FAMILIES[family], "condition": CONDITIONS[table]}
+
+
+def _unsaid(dataset: xr.Dataset, family: str, optimizer: str, table: str, direction: str) -> str:
+    """Why a ladder says nothing; nothing where its base model and its largest size do."""
+    for dim, name in {"family": family, "optimizer": optimizer}.items():
+        if name not in dataset[dim].values:
+            return f"{name} was not run"
+    moves = moves_of(dataset, family, optimizer, table, direction)
+    if not moves.base_learned:
+        return "the base model has not learned at its tuned rate"
+    if not moves.learned[-1]:
+        return f"nets of {direction} {moves.sizes[-1]} have not learned at the rate tuned there"
+    return "" if moves.counted[-1] else f"fewer than two nets of {direction} {moves.sizes[-1]} have a tuned rate"
+
+
+def _no_verdict(why: str, words: dict[str, Any]) -> Ruling:
+    return Ruling(Verdict.INCONCLUSIVE, why, words, f"none: {why}")
+
+
+def _carried_by(dataset: xr.Dataset, moves: Moves) -> dict[str, Any]:
+    """The nets behind a move, in the counts that a contest takes."""
+    effective = float(moves.freedom[moves.counted].min()) + 1
+    return {"draws": int(dataset.attrs["tuning_seeds"]), "effective": effective, "gaussian": True}
+
+
+def _in_words(moves: Moves) -> str:
+    each = zip(moves.sizes[moves.counted], moves.octaves[moves.counted], moves.stderr[moves.counted], strict=True)
+    left_out = moves.sizes[~moves.counted]
+    note = f"; left out {span(left_out)}, where nets have not learned" if left_out.size else ""
+    return ", ".join(f"{octaves:+.2f} +- {error:.2f} octaves at {size}" for size, octaves, error in each) + note
+
+
+def _checks(family: str, judge: Any, places: Sequence[tuple[str, str]]) -> tuple[Check, ...]:
+    """One for every optimizer and place."""
+    return tuple(
+        Check(NAME, partial(judge, family=family, optimizer=optimizer, table=table, direction=direction))
+        for optimizer, (table, direction) in product(CLAIMED, places)
+    )
+
+
+STAYS_PRINTED = (
+    '"muP keeps the optimal base learning rate nearly invariant. Under depth scaling, muP also preserves HP '
+    'transferability" (section 5.2)'
+)
+MOVES_PRINTED = (
+    '"SP exhibits substantial shifts in the optimal learning rate when width is scaled" (section 5.2); "Condition B.1 '
+    'shifts the optimal learning rate as depth increases" (section 5.3)'
+)
+# What all rows share.
+HOW = (
+    "AdamW, and Muon on hidden weights with AdamW at a tenth of its rate on all others; the best of three weight "
+    "decays of the base model is carried by the table; a constant rate, where the paper has a warm-up and a decay; "
+    "'nearly invariant' is read as half an octave, from width 32 and 4 blocks on"
+)
+OF_RESIDUAL = (
+    "two layers a branch with ReLU behind every matrix (eq. 28), 1,024 digits, 96 steps, widths to 128 and 32 blocks "
+    f"(preset paper: to 256 and 32); the paper trains GPT-2. {HOW}"
+)
+OF_GPT = (
+    "pre-norm with LayerNorm, text of 16 characters a window, at sizes where nets beat pairs of letters; trained by "
+    "the presets evidence (widths to 128 and 16 blocks) and paper (to 256 and 32) alone, as the others have no time "
+    f"for nets that learn. {HOW}"
+)
+
+
+CLAIMS = (
+    Claim(
+        id="E5a",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, section 5.2, tables 4, 6, on residual nets of our own",
+        statement="residual nets: under condition 3.1 the tuned base rate stays within half an octave over widths and "
+        "depths, by AdamW and by Muon with AdamW",
+        brief="residual nets: the tuned base rate stays over all sizes under condition 3.1",
+        printed=STAYS_PRINTED,
+        hypotheses=OF_RESIDUAL,
+        checks=_checks(RESIDUAL, judge_stays, KEPT),
+        preset="evidence",
+    ),
+    Claim(
+        id="E5b",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, sections 5.2, 5.3, tables 10, 12, on residual nets of our own",
+        statement="residual nets: the tuned base rate moves by more than half an octave over widths by the standard, "
+        "and over depths under condition B.1, by AdamW and by Muon with AdamW",
+        brief="residual nets: the base rate moves by the standard, and under B.1 in depth",
+        printed=MOVES_PRINTED,
+        hypotheses=OF_RESIDUAL,
+        checks=_checks(RESIDUAL, judge_moves, LOST),
+        preset="evidence",
+    ),
+    Claim(
+        id="E5c",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, section 5.2, figures 1, 5, at small scale",
+        statement="GPTs of characters: under condition 3.1 the tuned base rate stays within half an octave over widths "
+        "and depths, by AdamW and by Muon with AdamW",
+        brief="GPTs of characters: the tuned base rate stays over all sizes under condition 3.1",
+        printed=STAYS_PRINTED,
+        hypotheses=OF_GPT,
+        checks=_checks(GPT, judge_stays, KEPT),
+        preset="evidence",
+    ),
+    Claim(
+        id="E5d",
+        kind=Kind.AS_STATED,
+        source="Zheng et al. 2026, sections 5.2, 5.3, figures 1, 2, 5, at small scale",
+        statement="GPTs of characters: the tuned base rate moves by more than half an octave over widths by the "
+        "standard, and over depths under condition B.1, by AdamW and by Muon with AdamW",
+        brief="GPTs of characters: the base rate moves by the standard, and under B.1 in depth",
+        printed=MOVES_PRINTED,
+        hypotheses=OF_GPT,
+        checks=_checks(GPT, judge_moves, LOST),
+        preset="evidence",
+    ),
+)
