@@ -64,7 +64,7 @@ OPTIONS = (
         check=_each_once,
         group=NETS,
     ),
-    Option("depth", "layers, blocks or steps of the nets", int, 4, metavar="L", group=NETS),
+    Option("depth", "layers, blocks or steps of the nets", int, metavar="L", group=NETS),
     Option("width", "units of a layer, or channels", int, metavar="N", group=NETS),
     Option(
         "data",
@@ -121,6 +121,7 @@ PRESETS = {
         families=FAMILIES[:2],
         optimizers=[DESCENT, ADAMW],
         schedules=[CONSTANT, WARMUP],
+        depth=2,
         width=16,
         samples=32,
         steps=[16, 64],
@@ -130,6 +131,7 @@ PRESETS = {
     "default": Preset(
         "5 min",
         families=FAMILIES[::2],
+        depth=4,
         width=64,
         samples=1792,
         steps=[32, 128, 512],
@@ -140,6 +142,7 @@ PRESETS = {
     "evidence": Preset(
         "110 min",
         families=FAMILIES,
+        depth=4,
         width=64,
         samples=1792,
         steps=[128, 512, 2048],
@@ -150,6 +153,7 @@ PRESETS = {
     "paper": Preset(
         "14 h",
         families=FAMILIES,
+        depth=4,
         width=64,
         samples=1792,
         steps=[128, 512, 2048, 8192],
