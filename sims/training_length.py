@@ -129,7 +129,7 @@ PRESETS = {
         draws=2,
     ),
     "default": Preset(
-        "5 min",
+        "3 min",
         families=FAMILIES[::2],
         depth=4,
         width=64,
@@ -140,7 +140,7 @@ PRESETS = {
         **SHARED,
     ),
     "evidence": Preset(
-        "110 min",
+        "80 min",
         families=FAMILIES,
         depth=4,
         width=64,
@@ -151,7 +151,7 @@ PRESETS = {
         **SHARED,
     ),
     "paper": Preset(
-        "14 h",
+        "8 h",
         families=FAMILIES,
         depth=4,
         width=64,
