@@ -27,6 +27,7 @@ COMMANDS = {
     "activation_drift": "how activation and weight variance bend the depth law",
     "learning_rate_scale": "eta*(L) of every family; --transfer carries a rate to a depth",
     "learning_rate_search": "whether the rate that trains best follows the one-step scale",
+    "training_length": "how the rate that trains best goes with steps, batch and schedule",
     "learning_rate_transfer": "what a carried rate costs in training, rule by rule",
     "hyperparameter_transfer": "whether tuned base rates stay over width and depth, by table",
     "spectral_condition": "the spectral conditions of Zheng et al. 2026, in width and depth",

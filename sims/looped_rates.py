@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, Array, PowerLaw, derived_seed
+from meanfield.common import MOST_LAYERS, Array, PowerLaw
 from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import (
@@ -39,6 +39,7 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
 from sims.common.training_data import training_data
+from sims.common.tuned_nets import own_seeds
 
 NAME = "looped_rates"
 
@@ -101,8 +102,6 @@ SQRT, LINEAR = "sqrt", "linear"
 SCALINGS = {SQRT: "multiplier_sqrt", LINEAR: "multiplier_linear"}
 # Llama's: hidden units of a gated FFN over the width, so that it has as many weights as an ungated one of four.
 FFN = 8 / 3
-# Seeds of training are whole numbers of 63 bits.
-SEED_BITS = 62
 
 VARIABLES = (
     Variable("complete", "1 where every net has a minimum of the loss, and no search was cut short"),
@@ -130,12 +129,11 @@ def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
 
 def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, loops: int) -> Tuning:
     """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
-    first = derived_seed(options.seed, f"looped rates {loops}") % 2**SEED_BITS
     return Tuning(
         net=_net(options, scaling, loops),
         data=data,
         training={name: getattr(options, name) for name in TRAINING} | {"precision": "float32"},
-        seeds=range(first, first + options.tuning_seeds),
+        seeds=own_seeds(options.seed, f"looped rates {loops}", options.tuning_seeds),
         spacing=options.spacing,
         curvature_draws=0,
     )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, Array, derived_seed, require_positive
+from meanfield.common import MOST_LAYERS, Array, require_positive
 from meanfield.transfer import Tuning, tune_all
 from sims.common.command import Option, Preset, chosen_of, counted, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over
@@ -26,6 +26,7 @@ from sims.common.gpts import require_whole_heads
 from sims.common.images import require_installed
 from sims.common.results import Results
 from sims.common.study import Study
+from sims.common.tuned_nets import own_seeds
 from sims.hyperparameter_transfer.claims import CLAIMS, DIRECTIONS, NAME
 from sims.hyperparameter_transfer.nets import (
     BASE_EPSILON,
@@ -140,7 +141,6 @@ PRESETS = {
 
 # What is measured.
 
-SEED_BITS = 62
 OF_SIZES = {
     "tuned_rate_log10": ("log10 of the base rate that minimises the training loss", ""),
     "located": ("nets whose loss has a minimum over the rates", ""),
@@ -207,14 +207,13 @@ def _tuning(options: argparse.Namespace, place: Place, data: tuple[Any, Any]) ->
     """With seeds that all tables share, so that their losses compare, and no other size has."""
     base = base_of(options)
     label = f"{place.family} by {place.optimizer}, {place.width} x {place.depth}"
-    first = derived_seed(options.seed, label) % 2**SEED_BITS
     training = attributes(options, "steps", "batch_size") | {"optimizer": place.optimizer, "precision": "float32"}
     training |= {"epsilon": BASE_EPSILON, "weight_decay": options.decays[0]}
     return Tuning(
         net=net_of(place, base, options.tokens),
         data=data,
         training=training | {"role_factors": role_factors_of(place, base)},
-        seeds=range(first, first + options.tuning_seeds),
+        seeds=own_seeds(options.seed, label, options.tuning_seeds),
         spacing=options.spacing,
         curvature_draws=0,
     )

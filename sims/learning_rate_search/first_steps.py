@@ -28,11 +28,11 @@ from meanfield.verification import (
     span,
     tuned_rates,
 )
+from sims.common.tuned_nets import LEARNED
 
 NAME = "learning_rate_search"
 JUDGES = Judges()
 
-LEARNED = 1 / 3
 # Families, and the scale whose slope their tuned rates are held to.
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "residual nets": (

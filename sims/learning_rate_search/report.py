@@ -12,6 +12,7 @@ from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Table, fitted, number, signed
+from sims.common.tuned_nets import LEARNED
 from sims.learning_rate_search import claims, first_steps
 
 WORDS = {
@@ -206,7 +207,7 @@ STEP_TABLE = Table(
 
 def _learns(at: xr.Dataset) -> str:
     least = float(at["final_loss"].min("rate").mean("draw"))
-    return f"{least:.2f}{'' if least < first_steps.LEARNED * float(at['chance_loss']) else ' *'}"
+    return f"{least:.2f}{'' if least < LEARNED * float(at['chance_loss']) else ' *'}"
 
 
 def _over_tuned(at: xr.Dataset, name: str) -> str:

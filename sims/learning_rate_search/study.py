@@ -19,11 +19,10 @@ import numpy as np
 import xarray as xr
 
 from meanfield import Chain
-from meanfield.common import derived_seed
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
-from meanfield.transfer import SCALES, Tuning, tune_all
+from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, ladder_of
@@ -31,6 +30,7 @@ from sims.common.datasets import Variable, attributes, over
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
+from sims.common.tuned_nets import MIDDLE, MOVED, STEP_DRAWS, median_scales, own_seeds
 from sims.learning_rate_search import first_steps
 from sims.learning_rate_search.claims import CLAIMS, NAME, PLAIN
 from sims.learning_rate_search.report import REPORT
@@ -152,21 +152,10 @@ NARROW = tuple(PRINTED)
 # Table 3, on CIFAR-10; for plain nets it has neither.
 TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cnn init dropout": RESNET_DROPOUT_SLOPE}
 TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
-# Seeds of training are whole numbers of 63 bits.
-SEED_BITS = 62
-MIDDLE = 0.5
-# Nets that are drawn for the scales of one step.
-STEP_DRAWS = 64
 # What every seed has of its own.
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
-# One step of whose optimizer a scale is of, and what moves by 1.
+# One step of whose optimizer a scale is of.
 STEPS = {"": "one step of the optimizer that trains", "descent_": "one step of gradient descent"}
-MOVED = {
-    "absolute": "layers",
-    "relative": "layers, each over its own size,",
-    "last": "the last layer over its own size",
-    "outputs": "the outputs",
-}
 
 VARIABLES = (
     Variable("complete", "whether the search of every seed has ended"),
@@ -212,14 +201,13 @@ def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
     """With seeds that no other family or depth has, so that errors of different depths are independent."""
-    first = derived_seed(options.seed, f"{family} {depth}") % 2**SEED_BITS
     names = ("epochs", "batch_size", "optimizer", "schedule", "backend")
     training = {name: getattr(options, name) for name in names}
     return Tuning(
         net=net,
         data=data,
         training=training | {"precision": "float32"},
-        seeds=range(first, first + options.draws),
+        seeds=own_seeds(options.seed, f"{family} {depth}", options.draws),
         spacing=options.spacing,
         grid=options.grid,
     )
@@ -271,14 +259,9 @@ def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequenc
     runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
     made = simulate_all(runs, workers=options.workers, store=results.pieces)
     own, of_descent = made[: len(tunings)], made[-len(tunings) :]
-    named = list(product(SCALES.items(), ("", "_stderr")))
     return [
-        {
-            f"{whose}{of}_scale{end}": float(of_net[f"{name}_quantile{end}"].sel(quantile=MIDDLE))
-            for whose, of_net in zip(STEPS, pair, strict=True)
-            for (of, name), end in named
-        }
-        for pair in zip(own, of_descent, strict=True)
+        median_scales(of_net) | median_scales(descended, "descent_")
+        for of_net, descended in zip(own, of_descent, strict=True)
     ]
 
 

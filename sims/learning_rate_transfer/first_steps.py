@@ -7,12 +7,13 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Check, Claim, Contest, Finding, Judge, Judges, Kind, Ruling, Verdict, checks, lower
+from sims.common.tuned_nets import LEARNED
 from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, loss_costs, mean_and_error
 
 JUDGES = Judges()
 
-# What a rate may cost, in nats, and the share of the loss of equal probabilities below which a net has learned.
-CHEAP, LEARNED = 0.05, 1 / 3
+# What a rate may cost, in nats.
+CHEAP = 0.05
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:

@@ -29,6 +29,7 @@ from sims.common.images import DataShape, require_installed
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
+from sims.common.tuned_nets import STEP_DRAWS
 from sims.learning_rate_transfer import first_steps
 from sims.learning_rate_transfer.claims import CLAIMS, TUNED
 from sims.learning_rate_transfer.report import REPORT
@@ -47,8 +48,6 @@ EVERYWHERE = (
     "stable_rate",
     "wrong_sign",
 )
-# Nets that are drawn for the scales of one step.
-STEP_DRAWS = 64
 OF_DEPTH = ("three_halves", "power_law", "path_sum")
 RULES = {"depth": (EVERYWHERE[0], *OF_DEPTH, *EVERYWHERE[1:]), "width": EVERYWHERE}
 # Slopes of losses are taken over so many decades on either side.

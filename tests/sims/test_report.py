@@ -108,6 +108,7 @@ UNCUT = (
     "reported_losses",
     "residual_depth",
     "residual_overlap",
+    "training_length",
 )
 
 

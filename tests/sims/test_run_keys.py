@@ -93,6 +93,8 @@ OWN_WORDS = {
     ("training_assumptions", "rate"): ["0.02"],
     ("training_assumptions", "soap_epsilon"): ["0.001", "--optimizer", "soap"],
     ("training_assumptions", "classes"): ["3", "4"],
+    ("training_length", "batch_sizes"): ["4", "16"],
+    ("training_length", "schedules"): ["constant"],
 }
 
 

@@ -70,6 +70,24 @@ def stable_rates_are_best(runs):
     return {"learning_rate_search": dataset.assign(exact | errors)}
 
 
+def of_length(dataset, in_steps=0.0, in_batch=0.0, ratio=0.0):
+    """Nets of a long study, all of which learn, tuned at powers of steps and batch; the outputs' scale over it."""
+    rates = in_steps * np.log10(dataset["steps"]) + in_batch * np.log10(dataset["batch_size"])
+    rates = (rates + 0 * dataset["learns"]).transpose(*dataset["learns"].dims)
+    scale = 10.0 ** ((in_batch + ratio) * np.log10(dataset["batch_size"])) + 0 * dataset["outputs_scale"]
+    exact = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": 0 * rates + ERROR}
+    exact |= {
+        "outputs_scale": scale,
+        "outputs_scale_stderr": ERROR * scale,
+        "located": (rates.dims, rates.values * 0 + 64),
+    }
+    return dataset.assign(exact | {"learns": (rates.dims, np.ones(rates.shape, dtype=bool))})
+
+
+def _of_length(**powers):
+    return lambda runs: {"training_length": of_length(runs["training_length"], **powers)}
+
+
 def _carried(rule, loss):
     """Every net has so much more loss at the carried rate than at the unchanged one."""
 
@@ -122,6 +140,9 @@ def base_rates_move(family):
 CONTROLS = {
     "E4a": _cheap("step_outputs"),
     "E4b": _cheap("starting"),
+    "E3a": _of_length(),
+    "E3b": _of_length(in_steps=-0.2),
+    "E3c": _of_length(in_batch=0.5),
     **{f"E1{part}": first_steps_are_right for part in "abcd"},
     "E2": named_by_outputs,
     **{claim: base_rates_move("residual") for claim in ("E5a", "E5b")},
