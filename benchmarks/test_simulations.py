@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -69,9 +69,8 @@ def _together(chunk: Chunk) -> int:
 def demands_of(chunk: Chunk) -> list[Demand]:
     """The random numbers of a batch, and the products or the visits of weights that follow."""
     net, draws, kind = chunk.net, chunk.stop - chunk.start, chunk.measure.weights
-    if isinstance(net, BlockNet):
-        weights = draws * sum(map(prod, net.shapes))
-        steps = cast(BlockMeasure, chunk.measure).visits
+    if isinstance(net, BlockNet) and isinstance(chunk.measure, BlockMeasure):
+        weights, steps = draws * sum(map(prod, net.shapes)), chunk.measure.visits
         # Every weight is read on the way forward and back; the update reads and writes it.
         visits, held = 2 * 8.0 * steps * weights, 8.0 * weights / draws
         return [random_numbers(weights), reading(visits, held), memory(visits, 2 * held)]

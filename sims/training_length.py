@@ -443,7 +443,7 @@ CLAIMS = (
         source=SOURCE,
         statement="under gradient descent the scale of the outputs in one step over the tuned rate does not depend on "
         "the batch (exponent 0, to 0.1; rival 1/2)",
-        brief="under descent the outputs' scale over the tuned rate does not depend on the batch",
+        brief="under descent outputs' scale over tuned rate does not depend on the batch",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; written down before these runs, after none that says it or the contrary. With errors "
         "of 0.03 decades a rate, and of 8 % a scale, an exponent of 0.3 is refuted where all nets learn",

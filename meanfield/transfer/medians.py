@@ -7,6 +7,8 @@ from math import isfinite, log, pi, sqrt
 
 import xarray as xr
 
+from meanfield.common.validation import require_instance
+
 # Standard deviations between the quantiles 0.1 and 0.9 of a Gaussian.
 TENTHS = 2.563
 
@@ -20,6 +22,9 @@ def median_over_draws(measured: xr.Dataset, name: str) -> tuple[float, float]:
     median (NAME_quantile_stderr) ask for no law, but they hold 0.87 of the medians of 32 draws and 0.94 of those of
     512: where few draws stand in the middle, how far they lie apart says little.
     """
+    require_instance("measured", measured, xr.Dataset, "a dataset of drawn nets")
+    if f"{name}_quantile" not in measured:
+        raise ValueError(f"the dataset has no quantiles of {name!r} over draws: give the name of a measured quantity")
     low, middle, high = map(float, measured[f"{name}_quantile"].values)
     return middle, middle * sqrt(pi / 2 / measured.attrs["draws"]) * log(high / low) / TENTHS
 

@@ -111,8 +111,8 @@ def recorded_page(preset: str) -> str:
 
 
 def evidence_page(preset: str) -> str:
-    """A section for each claim whose verdict is recorded, and how often other seeds contradict the verdicts."""
-    shown = {name: judgement for name, judgement in _judgements(preset).items() if judgement.origin}
+    """A section for each claim, and how often other seeds contradict the verdicts."""
+    shown = _judgements(preset)
     parts = [EVIDENCE, *_over_seeds(_kept(preset), recorded(COUNTED))]
     for letter, paper in PAPERS.items():
         sections = [section_of(judgement).markdown() for name, judgement in shown.items() if name.startswith(letter)]
@@ -150,7 +150,7 @@ def _judgements(preset: str) -> dict[str, Judgement]:
     return {
         name: _judgement(claim, kept[name], seeds_of(counted.get(name, {})))
         if name in kept
-        else Judgement(claim, NOT_RECORDED)
+        else Judgement(claim, NOT_RECORDED, runs=dict.fromkeys(claim.runs, ""))
         for name, claim in CLAIMS.items()
     }
 

@@ -127,7 +127,7 @@ def _heading(dataset: xr.Dataset) -> str:
 
 
 REPORT = Report(
-    question="Does a base rate tuned on a small net stay the best of wider and deeper ones under condition 3.1?",
+    question="Does a tuned base rate stay the best of larger nets under condition 3.1?",
     answer=_answer,
     heading=_heading,
     brief=_ends,

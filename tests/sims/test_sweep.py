@@ -122,7 +122,8 @@ def test_what_draws_nothing_can_be_swept(tmp_path):
 @pytest.mark.parametrize("simulation", sorted({*figure_names()} - {"reported_losses", "depth_law"}))
 def test_every_simulation_can_be_swept(simulation):
     """Over whichever of its sizes it has; its parser says which. Printed tables have none, a law's are in --set."""
-    sizes = {name: [8, 16] for name in ("width", "channels") if name in simulation_module(simulation).parse([])}
+    has = simulation_module(simulation).parse([])
+    sizes = {name: [8, 16] for name in ("width", "channels") if name in has} or {"tokens": [8, 16]}
     plan = planned(simulation, {}, sizes)
     assert len(plan.points) == 2 ** len(sizes) > 1
     assert plan.points[0].arguments[0] == f"--{next(iter(sizes))}=8"
