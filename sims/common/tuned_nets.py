@@ -1,11 +1,13 @@
-"""What studies of tuned rates share: seeds of each net's own, scales of one step in the median net, and who learns."""
+"""What studies of tuned rates share: seeds of each net, scales of one step, who learns, checks by optimizer."""
 
+from collections.abc import Sequence
 from itertools import product
 
 import xarray as xr
 
 from meanfield.common import derived_seed
 from meanfield.transfer import SCALES
+from meanfield.verification import Check, JudgeOfRun
 
 # A net learns where its loss is below so much of that of equal probabilities.
 LEARNED = 1 / 3
@@ -34,3 +36,9 @@ def median_scales(of_step: xr.Dataset, whose: str = "") -> dict[str, float]:
     middle = of_step.sel(quantile=MIDDLE)
     named = product(SCALES.items(), ("", "_stderr"))
     return {f"{whose}{of}_scale{end}": float(middle[f"{name}_quantile{end}"]) for (of, name), end in named}
+
+
+def checks_of_optimizers(simulation: str, judge: JudgeOfRun, optimizers: Sequence[str]) -> tuple[Check, ...]:
+    """The judge's checks on a study's runs of these optimizers, of which descent is the one without arguments."""
+    arguments = [() if name == "sgd" else ("--optimizer", name) for name in optimizers]
+    return tuple(Check(simulation, judge, of_optimizer) for of_optimizer in arguments)

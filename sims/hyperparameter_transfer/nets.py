@@ -16,6 +16,7 @@ from meanfield.nets import WEIGHT_ROLES, BlockNet, Net, with_hyperparameters
 from sims.common.gpts import text_net
 from sims.common.images import CHARACTERS, DIGITS, TEXT
 from sims.common.training_data import training_data
+from sims.common.tuned_nets import LEARNED
 
 # Tables for blocks of k >= 2 layers, of one layer, and none, as Zheng et al. 2026 call them.
 CONDITIONS = {"many": "condition 3.1", "one": "condition B.1", "standard": "the standard"}
@@ -27,8 +28,6 @@ OPTIMIZERS = {"adamw": 1.0, "muon-adamw": 0.1, "muon_kimi-adamw": 1.0}
 # AdamW's in the base model (appendix E.3), and the layers of a branch.
 BASE_EPSILON, BLOCK_DEPTH = 1e-16, 2
 DIGIT_IMAGES, PIXELS = "digits", 64
-# A net has learned where its loss is below so much of that of equal probabilities.
-LEARNED_SHARE = 1 / 3
 
 Factors = dict[str, dict[str, float]]
 Data = tuple[Any, Any]
@@ -123,7 +122,7 @@ def chance_loss(family: str) -> float:
 def learned_loss(family: str, data: Data) -> float:
     """Below which a net has learned: a third of chance, or what pairs of letters tell of the next one in this text."""
     if family == RESIDUAL:
-        return LEARNED_SHARE * chance_loss(family)
+        return LEARNED * chance_loss(family)
     inputs, following = data
     pairs: Array = np.zeros((len(CHARACTERS),) * 2)
     np.add.at(pairs, (inputs.argmax(axis=1).ravel(), following.ravel()), 1.0)

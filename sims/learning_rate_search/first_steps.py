@@ -23,12 +23,11 @@ from meanfield.verification import (
     Kind,
     Ruling,
     Verdict,
-    checks,
     contest,
     span,
     tuned_rates,
 )
-from sims.common.tuned_nets import LEARNED
+from sims.common.tuned_nets import LEARNED, checks_of_optimizers
 
 NAME = "learning_rate_search"
 JUDGES = Judges()
@@ -213,17 +212,9 @@ def _slopes(id: str, group: str, words: str, scale: str) -> Claim:
         brief=f"tuned slopes of {group} are those of one step of the optimizer",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; the scale was chosen after a prototype's runs, bands and sizes before these runs",
-        checks=tuple(
-            check
-            for optimizer in OPTIMIZERS
-            for check in checks(NAME, partial(judge_slopes, group=group), arguments=_arguments(optimizer))
-        ),
+        checks=checks_of_optimizers(NAME, partial(judge_slopes, group=group), OPTIMIZERS),
         preset=PRESET,
     )
-
-
-def _arguments(optimizer: str) -> tuple[str, ...]:
-    return () if optimizer == "sgd" else ("--optimizer", optimizer)
 
 
 CLAIMS = (
@@ -261,9 +252,7 @@ CLAIMS = (
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; scale and constant are fitted on digits (fully-connected nets and loops), and judged "
         "on MNIST (convolutional nets); bands and sizes were written down before these runs",
-        checks=tuple(
-            check for optimizer in OPTIMIZERS for check in checks(NAME, judge_named, arguments=_arguments(optimizer))
-        ),
+        checks=checks_of_optimizers(NAME, judge_named, OPTIMIZERS),
         preset=PRESET,
     ),
 )

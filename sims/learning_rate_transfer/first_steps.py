@@ -6,10 +6,11 @@ Costs are against the rate tuned at the same size, of nets that were not tuned o
 import numpy as np
 import xarray as xr
 
-from meanfield.verification import Check, Claim, Contest, Finding, Judge, Judges, Kind, Ruling, Verdict, checks, lower
-from sims.common.tuned_nets import LEARNED
+from meanfield.verification import Claim, Contest, Finding, Judges, Kind, Ruling, Verdict, lower
+from sims.common.tuned_nets import LEARNED, checks_of_optimizers
 from sims.learning_rate_transfer.claims import TUNED, UNCHANGED, loss_costs, mean_and_error
 
+NAME = "learning_rate_transfer"
 JUDGES = Judges()
 
 # What a rate may cost, in nats.
@@ -73,12 +74,6 @@ def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
     return _cheap(dataset, "starting")
 
 
-def _of_optimizers(judge: Judge[[xr.Dataset]], *optimizers: str) -> tuple[Check, ...]:
-    """The judge's checks on the runs of these optimizers, of which descent is the study's own."""
-    arguments = {name: () if name == "sgd" else ("--optimizer", name) for name in optimizers}
-    return tuple(check for of in arguments.values() for check in checks("learning_rate_transfer", judge, arguments=of))
-
-
 # What is run for rows on nets that learn: the preset "evidence", once for each optimizer.
 LEARNING = (
     "eight epochs of batches of 16 on digits, width 32, 2 .. 16 units, six families, rates tuned on 8 nets and losses "
@@ -95,7 +90,7 @@ CLAIMS = (
         brief="a rate carried by one step of the optimizer costs less than 0.05 nats",
         printed="no sentence of a paper: a rule of our own, and what training by it costs",
         hypotheses=LEARNING,
-        checks=_of_optimizers(judge_carried_by_step, "sgd", "adamw", "muon-adamw"),
+        checks=checks_of_optimizers(NAME, judge_carried_by_step, ("sgd", "adamw", "muon-adamw")),
         preset="evidence",
     ),
     Claim(
@@ -107,7 +102,7 @@ CLAIMS = (
         brief="a starting rate, nothing tuned, costs less than 0.05 nats",
         printed="no sentence of a paper: a rule of our own, and what training by it costs",
         hypotheses=f"{LEARNING}; the constants are those of a prototype",
-        checks=_of_optimizers(judge_starting, "sgd", "adamw"),
+        checks=checks_of_optimizers(NAME, judge_starting, ("sgd", "adamw")),
         preset="evidence",
     ),
 )
