@@ -33,6 +33,7 @@ from meanfield.verification import (
     shown_laws,
     slope_contest,
     span,
+    tuned_rates,
 )
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
@@ -329,7 +330,7 @@ def of_schedule(dataset: xr.Dataset) -> tuple[float, float, int]:
 
 # What is claimed, and what decides it: sizes, bands and rivals were written down before the nets were trained.
 
-JUDGES = Judges()
+JUDGES = Judges(budget=tuned_rates.TRAINED_BUDGET)
 # Exponents that differ by no more are one: a factor of 1.3 over sixteen times the steps.
 ALLOWED = 0.1
 STAYS, FALLS, ROOT = 0.0, -0.2, -0.5
@@ -354,6 +355,7 @@ def _ruling(
         allowance=ALLOWED,
         draws=dataset.attrs["draws"],
         effective=fit.effective,
+        gaussian=True,
     )
     shown = f"exponent {shown_laws(fit.law)} over {WORDED[along]} {span(at[along])}, of {fit.nets} nets that learn"
     return made.saying(shown, rival=f"{rival:g}")

@@ -54,7 +54,8 @@ class Check:
     @property
     def run(self) -> str:
         """A name for the run, the simulation's where it has no arguments."""
-        return "-".join([self.simulation, *(word.lstrip("-") for word in self.arguments)])
+        words = [word.lstrip("-").replace(" ", "_") for word in self.arguments]
+        return "-".join([self.simulation, *words])
 
 
 def checks(simulation: str, *judges: JudgeOfRun, arguments: tuple[str, ...] = ()) -> tuple[Check, ...]:

@@ -29,7 +29,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.estimates import NUMBERS_FAIL
+from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL
 from meanfield.common.power_laws import PowerLaw
 from meanfield.common.validation import Array
 from meanfield.verification.power import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
@@ -114,8 +114,8 @@ class Contest:
         """With the largest share of one draw in any of these means."""
         return replace(self, largest_share=largest_share(measured, *names))
 
-    def weigh(self, comparisons: int, draws: float) -> Ruling:
-        """What `verdicts.judge` says, and the numbers behind it in a sentence."""
+    def weigh(self, comparisons: int, draws: float, budget: float = FALSE_ALARM_BUDGET) -> Ruling:
+        """What `verdicts.judge` says at this budget of false alarms, and the numbers behind it in a sentence."""
         carrying = draws if self.effective is None else self.effective
         share = self.largest_share or 0.0
         shown = f"{self.shown}; " if self.shown else ""
@@ -123,7 +123,8 @@ class Contest:
             evidence = f"{shown}{lost}{self.note}"
             return Ruling(Verdict.INCONCLUSIVE, evidence, self.words, NOT_FINITE, NOT_FINITE, evidence)
         against_rival = comparisons * self.rival.difference.size / self.claim.difference.size
-        bands, of_rival = (Bands.of(count, carrying, gaussian=self.gaussian) for count in (comparisons, against_rival))
+        how: dict[str, Any] = {"gaussian": self.gaussian, "budget": budget}
+        bands, of_rival = (Bands.of(count, carrying, **how) for count in (comparisons, against_rival))
         verdict = judge(self.claim, self.rival, bands, share, of_rival)
         exchanged = judge(self.rival, self.claim, of_rival, share, bands)
         distances = Distances(self.claim, self.rival, bands, of_rival)
@@ -131,7 +132,7 @@ class Contest:
         reasons, needed = [way.decided for way in either], None
         if verdict is Verdict.INCONCLUSIVE:
             counts = comparisons, against_rival
-            reasons, needed = distances.undecided(counts, carrying, draws, share, gaussian=self.gaussian)
+            reasons, needed = distances.undecided(counts, carrying, draws, share, **how)
         said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
         return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged, needed, draws)
@@ -267,6 +268,7 @@ class Judges:
         paper: name and year, which stand before the source in the sentence of a claim.
         draws: the attribute of the dataset that counts the draws.
         findings: over how many the budget is split (default: one for every judge and case that is declared).
+        budget: the share of runs that refute a true claim, whichever.
         effective, largest_share: of a dataset, for judges whose `Contest` says nothing of them (default: all, 0).
     """
 
@@ -276,10 +278,11 @@ class Judges:
         *,
         draws: str = "draws",
         findings: int | None = None,
+        budget: float = FALSE_ALARM_BUDGET,
         effective: Callable[[xr.Dataset], float] | None = None,
         largest_share: Callable[[xr.Dataset], float] | None = None,
     ) -> None:
-        self.paper, self.draws, self._findings = paper, draws, findings
+        self.paper, self.draws, self._findings, self.budget = paper, draws, findings, budget
         self._effective, self._largest_share = effective, largest_share
         self._declared: list[tuple[Callable[..., Finding], Mapping[str, Any]]] = []
 
@@ -320,4 +323,4 @@ class Judges:
         if made.largest_share is None and self._largest_share:
             made = replace(made, largest_share=self._largest_share(dataset))
         draws = dataset.attrs[self.draws] if made.draws is None else made.draws
-        return made.weigh(made.comparisons or len(self) * made.claim.difference.size, draws)
+        return made.weigh(made.comparisons or len(self) * made.claim.difference.size, draws, self.budget)

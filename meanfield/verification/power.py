@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,18 +74,19 @@ class Distances:
         return self.claim.worst > self.bands.doubt
 
     def undecided(
-        self, comparisons: tuple[float, float], effective: float, made: float, share: float, *, gaussian: bool
+        self, comparisons: tuple[float, float], effective: float, made: float, share: float, **bands: Any
     ) -> tuple[list[str], float | None]:
         """Why neither, here and with claim and rival exchanged; and how many draws would decide, if that is known.
 
         ``comparisons`` of the claim and of its rival share the budget, ``effective`` of ``made`` draws carry the means,
-        and one draw makes a ``share``. What lies within an allowance no draws exclude. Where neither claim nor rival
-        fits, none decide between the two, and what is measured stands in their place.
+        and one draw makes a ``share``; ``bands``: further arguments of `Bands.of`. What lies within an allowance no
+        draws exclude. Where neither claim nor rival fits, none decide between the two, and what is measured stands in
+        their place.
         """
         if share > CONVERGED_SHARE:
             return 2 * [unconverged(share, made)], announced(draws_to_converge(share, made))
         off, count = (self.claim, comparisons[0]) if self.doubted else (self.rival, comparisons[1])
-        needed = made * times_more(off, count, effective, gaussian=gaussian)
+        needed = made * times_more(off, count, effective, **bands)
         why = self._why + deciding(needed, made, "refute {claim}" if self.doubted else "decide if {claim} holds")
         if not self.doubted and off.worst <= 0 and max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND:
             why, needed = "; {rival} lies within the allowance, where no draws decide", np.inf
@@ -162,27 +163,28 @@ def deciding(needed: float, made: float, what: str) -> str:
     return f"{needing(needed, made)}, with which {PROMISED * 10:.0f} of 10 runs or more {what}"
 
 
-def times_more(off: Deviation, comparisons: float, effective: float, *, gaussian: bool = False) -> float:
+def times_more(off: Deviation, comparisons: float, effective: float, **bands: Any) -> float:
     """How many times the draws leave a deviation outside its band of alarm, itself no wide one, in `AIMED` of runs.
 
     A number that lies z standard errors s off in a run has z u (t)^(1/2) + (1 + t)^(1/2) e of them with t times the
     draws: e is standard normal, the scatter of the new run and that of this one, which grows with t; u = s / sigma,
     u^2 ~ chi^2_f / f with f degrees of freedom, is how far the error itself is off. The band narrows with t. Of the
     worst of k numbers that much is luck as k numbers that are not off show in half of all runs, c: z^2 = worst^2 - c^2.
+    ``bands``: further arguments of `Bands.of`.
 
     Returns:
         t; infinity where no t promises so much: of so few standard errors nothing is known.
     """
     luck = ndtri(1 - 0.25 / off.difference.size)
     distance = np.sqrt(max(off.worst, 0.0) ** 2 - luck**2) if off.worst > luck else 0.0
-    freedom = Bands.of(comparisons, effective, gaussian=gaussian).freedom
+    freedom = Bands.of(comparisons, effective, **bands).freedom
     known = distance * np.sqrt(chdtri(freedom, CHANCES) / freedom)
 
     def decides(times: float) -> bool:
-        bands = Bands.of(comparisons, times * effective, gaussian=gaussian)
-        scatter = np.sqrt(1 + times + bands.alarm**2 / (2 * bands.freedom))
-        reached = ndtr((known * np.sqrt(times) - bands.alarm) / scatter).mean()
-        return bool(bands.alarm <= WIDEST_BAND and reached >= AIMED)
+        then = Bands.of(comparisons, times * effective, **bands)
+        scatter = np.sqrt(1 + times + then.alarm**2 / (2 * then.freedom))
+        reached = ndtr((known * np.sqrt(times) - then.alarm) / scatter).mean()
+        return bool(then.alarm <= WIDEST_BAND and reached >= AIMED)
 
     place = bisect_left(MORE, True, key=decides)
     return float(MORE[place]) if place < len(MORE) else float(np.inf)

@@ -3,10 +3,11 @@
 A tuned rate is the minimum of the training loss over learning rates; every depth has seeds of its own, so that the
 errors of depths are independent. Slopes are those of a line through log10 of the rate over log10 of the depth with
 equal weights: weights by the spreads of a few seeds, as Zhang et al. 2026 have them, are themselves random. Theory's
-slope is that of the same line through the same depths.
+slope is that of the same line through the same depths. Logarithms of the rates of seeds have no skewness to speak of
+(0.23 +- 0.11 of 528 nets that learn under AdamW, excess kurtosis -0.2), so that Student's t counts all of them.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,6 +23,9 @@ from meanfield.verification.verdicts import Verdict
 EFFECT = 0.1
 # Nets whose curvatures are drawn for a stable rate: its errors rest on so few.
 CURVATURE_DRAWS = 16
+# Runs that train nets take minutes to hours, and no suite makes them a million times: one in a thousand may refute what
+# is true. Chosen after the first run of nets that learn, under AdamW, had been seen, and before those of others.
+TRAINED_BUDGET = 1e-3
 
 
 def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
@@ -51,6 +55,15 @@ def tuned_slope(at: xr.Dataset) -> PowerLaw:
     return PowerLaw(slope, error, 10.0 ** float(logs.mean() - slope * np.log10(at["depth"].values).mean()))
 
 
+def drawn_slope(at: xr.Dataset, scale: str) -> tuple[float, float]:
+    """The slope of a drawn scale through the same depths, and its standard error; NaN where they are fewer than two."""
+    if at.sizes["depth"] < 2:
+        return float("nan"), float("nan")
+    weights, values = slope_weights(at), at[scale].values
+    errors = at[f"{scale}_stderr"].values / (values * np.log(10))
+    return float(weights @ np.log10(values)), float(np.sqrt(weights**2 @ errors**2))
+
+
 def freedom(at: xr.Dataset) -> float:
     """Degrees of freedom of the slope's error, by Welch and Satterthwaite: at least those of a single depth."""
     shares = (slope_weights(at) * at["tuned_rate_log10_stderr"].values) ** 2
@@ -59,23 +72,25 @@ def freedom(at: xr.Dataset) -> float:
 
 
 def slope_ruling(
-    dataset: xr.Dataset,
-    family: str,
-    slope: Callable[[xr.Dataset], float],
+    at: xr.Dataset,
+    claimed: float,
     rival: float,
-    sizes: str = "depths",
+    *,
+    error: float = 0.0,
     allowance: float = 0.0,
+    sizes: str = "depths",
 ) -> Contest | Ruling:
     """The slope of a family's tuned rates against that of a theory at the same depths, and against the rival's.
 
-    ``sizes``: what the evidence calls the depths. ``allowance``: what a statement leaves open of the slope.
+    ``at``: the family at the depths that count. ``error``: of the claimed slope, where it was drawn. ``allowance``:
+    what a statement leaves open of the slope. ``sizes``: what the evidence calls the depths.
     """
-    at = family_at(dataset, family)
+    words = {"claimed": claimed, "rival": rival}
     if at.sizes["depth"] < 2:
-        words = {"claimed": slope(dataset.sel(family=family)), "rival": rival}
         evidence = f"no slope was met: fewer than two {sizes} have a tuned rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
-    law, claimed = tuned_slope(at), slope(at)
-    seeds, effective = int(at["located"].max()), freedom(at) + 1
-    made = slope_contest(law, claimed=claimed, rival=rival, allowance=allowance, draws=seeds, effective=effective)
-    return made.saying(f"slope {shown_laws(law)} over {sizes} {span(at['depth'])}", claimed=claimed, rival=rival)
+    law = tuned_slope(at)
+    together = PowerLaw(law.exponent, float(np.hypot(law.stderr, error)), law.prefactor)
+    counts: dict[str, Any] = {"draws": int(at["located"].max()), "effective": freedom(at) + 1, "gaussian": True}
+    made = slope_contest(together, claimed=claimed, rival=rival, allowance=allowance, **counts)
+    return made.saying(f"slope {shown_laws(law)} over {sizes} {span(at['depth'])}", **words)

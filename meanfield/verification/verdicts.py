@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import nctdtrinc, ndtri
 
-from meanfield.common.estimates import critical_z
+from meanfield.common.estimates import FALSE_ALARM_BUDGET, critical_z
 from meanfield.common.validation import Array, real_array, require_positive, takes
 
 
@@ -185,7 +185,7 @@ class Bands:
 
     Attributes:
         doubt: excess in standard errors that a true claim has once in a hundred runs: beyond it none is CONFIRMED.
-        alarm: excess that a true claim has once in a million runs, the false-alarm budget: beyond it it is REFUTED.
+        alarm: excess that a true claim has in a share of all runs, the false-alarm budget: beyond it it is REFUTED.
         freedom: degrees of freedom of the standard errors; infinitely many where they are exact.
 
     `Bands.of` finds both from the number of comparisons and of draws, by Student's t. What is no positive number is
@@ -211,15 +211,19 @@ class Bands:
             raise ValueError(f"{given}; doubt is at most alarm, as a claim is doubted before it is refuted")
 
     @classmethod
-    def of(cls, comparisons: float, effective: float, *, gaussian: bool = False) -> Self:
+    def of(
+        cls, comparisons: float, effective: float, *, gaussian: bool = False, budget: float = FALSE_ALARM_BUDGET
+    ) -> Self:
         """For the worst of ``comparisons`` points whose means rest on so many ``effective`` draws.
+
+        ``budget``: the share of runs that refute what is true, one in a million unless it is named.
 
         Means of skewed draws have t-statistics with heavier tails than their number says. Half the effective draws as
         degrees of freedom covers what output terms at small widths were seen to do. Means over ``gaussian`` numbers,
         as slopes of logarithms are draw by draw, have the tails that their number says.
         """
         draws = float(np.maximum(effective if gaussian else effective / 2, 2.0))
-        return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws), draws - 1)
+        return cls(critical_z(comparisons, draws, DOUBT), critical_z(comparisons, draws, budget), draws - 1)
 
     @property
     def sure(self) -> float:

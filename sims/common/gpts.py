@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.common import Array
 from meanfield.nets import Transformer
 from sims.common.images import CHARACTERS
 
@@ -15,6 +19,18 @@ def text_net(width: int, depth: int, normalisation: str, **sizes: Any) -> Transf
     net: dict[str, Any] = {"width": width, "depth": depth, "heads": width // HEAD_SIZE}
     text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS)}
     return Transformer(normalisation=normalisation, **net, **_GPT, **text, **sizes)
+
+
+def loss_of_pairs(tokens: Array, following: NDArray[np.int64]) -> float:
+    """What pairs of letters tell of the next one in this text, in nats: nets that end below it use what stands before.
+
+    ``tokens``: one-hot, (samples, characters, places); ``following``: the next character at every place.
+    """
+    pairs: Array = np.zeros((len(CHARACTERS),) * 2)
+    np.add.at(pairs, (tokens.argmax(axis=1).ravel(), following.ravel()), 1.0)
+    of_first = pairs.sum(axis=1, keepdims=True)
+    seen = pairs > 0
+    return float(-(pairs[seen] * np.log((pairs / np.maximum(of_first, 1.0))[seen])).sum() / pairs.sum())
 
 
 def require_whole_heads(width: int) -> None:

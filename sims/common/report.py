@@ -19,7 +19,7 @@ import xarray as xr
 
 from meanfield.common import FALSE_ALARM_BUDGET, NUMBERS_FAIL
 from meanfield.quantities import QUANTITIES
-from meanfield.verification import CONVERGED_SHARE, WIDEST_BAND, Finding, Verdict, combined
+from meanfield.verification import CONVERGED_SHARE, WIDEST_BAND, Finding, Verdict, combined, tuned_rates
 from sims.common.tables import LINE, Grid, Table, heavy_tail_notes, latex_of, markdown_of, table
 
 SAYS = {Verdict.CONFIRMED: "Yes", Verdict.REFUTED: "No", Verdict.INCONCLUSIVE: "This run cannot tell"}
@@ -294,9 +294,10 @@ STATISTICS = {
     "allowance": "how far the sizes of a run may move a number from the limit that it is held against, by a formula "
     "that its judge in sims/ states or calls. Verdicts count only the s.e. beyond it.",
     "band": "the s.e. (beyond an allowance, if there is one) that a true claim exceeds in one of "
-    f"{1 / FALSE_ALARM_BUDGET:,.0f} runs. It is wide where few draws leave the error uncertain; where it is above "
-    f"{WIDEST_BAND:g}, the report says so instead. In brackets the band that the rival must leave, where it is the one "
-    "number of many that is nearest to it: fewer numbers leave a narrower band by chance.",
+    f"{1 / FALSE_ALARM_BUDGET:,.0f} runs, or of {1 / tuned_rates.TRAINED_BUDGET:,.0f} that train nets. It is wide "
+    f"where few draws leave the error uncertain; where it is above {WIDEST_BAND:g}, the report says so instead. In "
+    "brackets the band that the rival must leave, where it is the one number of many that is nearest to it: fewer "
+    "numbers leave a narrower band by chance.",
     "rival": "what would be true if the claim were false.",
     "worst": "of all points that a claim is about, the one that is farthest off; negative: inside an allowance.",
     "CONFIRMED": "the claim lies well inside the band, and its rival outside.",

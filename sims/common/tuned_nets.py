@@ -6,7 +6,7 @@ from itertools import product
 import xarray as xr
 
 from meanfield.common import derived_seed
-from meanfield.transfer import SCALES
+from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
 
 # A net learns where its loss is below so much of that of equal probabilities.
@@ -20,7 +20,6 @@ MOVED = {
     "last": "the last layer over its own size",
     "outputs": "the outputs",
 }
-MIDDLE = 0.5
 # Seeds of training are whole numbers of 63 bits.
 SEED_BITS = 62
 
@@ -33,9 +32,14 @@ def own_seeds(seed: int, place: str, count: int) -> range:
 
 def median_scales(of_step: xr.Dataset, whose: str = "") -> dict[str, float]:
     """The four scales of one step as `step_scales` has them, medians over drawn nets, with their errors."""
-    middle = of_step.sel(quantile=MIDDLE)
-    named = product(SCALES.items(), ("", "_stderr"))
-    return {f"{whose}{of}_scale{end}": float(middle[f"{name}_quantile{end}"]) for (of, name), end in named}
+    medians = {of: median_over_draws(of_step, name) for of, name in SCALES.items()}
+    named = product(medians.items(), enumerate(("", "_stderr")))
+    return {f"{whose}{of}_scale{end}": both[which] for (of, both), (which, end) in named}
+
+
+def mean_scale(of_step: xr.Dataset) -> dict[str, float]:
+    """The rate at which the mean over drawn nets of what a step moves the layers by is 1, with its error."""
+    return {f"absolute_mean_scale{end}": float(of_step[f"{SCALES['absolute']}{end}"]) for end in ("", "_stderr")}
 
 
 def checks_of_optimizers(simulation: str, judge: JudgeOfRun, optimizers: Sequence[str]) -> tuple[Check, ...]:

@@ -29,6 +29,7 @@ from meanfield.verification import (
     Verdict,
     lower,
     span,
+    tuned_rates,
 )
 from sims.hyperparameter_transfer.nets import CONDITIONS, FAMILIES, GPT, RESIDUAL
 
@@ -102,7 +103,11 @@ def lacks_of(at: xr.Dataset, direction: str) -> tuple[Array, Array]:
 
 
 # Findings of a run of all families: over both ladders, two tables each.
-JUDGES = Judges("Zheng et al. 2026", findings=len(FAMILIES) * len(CLAIMED) * (len(KEPT) + len(LOST)))
+JUDGES = Judges(
+    "Zheng et al. 2026",
+    findings=len(FAMILIES) * len(CLAIMED) * (len(KEPT) + len(LOST)),
+    budget=tuned_rates.TRAINED_BUDGET,
+)
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 import meanfield as mf
-from meanfield.common import Array
 from meanfield.nets import WEIGHT_ROLES, BlockNet, Net, with_hyperparameters
-from sims.common.gpts import text_net
+from sims.common.gpts import loss_of_pairs, text_net
 from sims.common.images import CHARACTERS, DIGITS, TEXT
 from sims.common.training_data import training_data
 from sims.common.tuned_nets import LEARNED
@@ -121,11 +120,4 @@ def chance_loss(family: str) -> float:
 
 def learned_loss(family: str, data: Data) -> float:
     """Below which a net has learned: a third of chance, or what pairs of letters tell of the next one in this text."""
-    if family == RESIDUAL:
-        return LEARNED * chance_loss(family)
-    inputs, following = data
-    pairs: Array = np.zeros((len(CHARACTERS),) * 2)
-    np.add.at(pairs, (inputs.argmax(axis=1).ravel(), following.ravel()), 1.0)
-    of_first = pairs.sum(axis=1, keepdims=True)
-    seen = pairs > 0
-    return float(-(pairs[seen] * np.log((pairs / np.maximum(of_first, 1.0))[seen])).sum() / pairs.sum())
+    return LEARNED * chance_loss(family) if family == RESIDUAL else loss_of_pairs(*data)

@@ -30,9 +30,9 @@ from sims.common.datasets import Variable, attributes, over
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
-from sims.common.tuned_nets import MIDDLE, MOVED, STEP_DRAWS, median_scales, own_seeds
+from sims.common.tuned_nets import MOVED, STEP_DRAWS, mean_scale, median_scales, own_seeds
 from sims.learning_rate_search import first_steps
-from sims.learning_rate_search.claims import CLAIMS, NAME, PLAIN
+from sims.learning_rate_search.claims import CLAIMS, NAME
 from sims.learning_rate_search.report import REPORT
 
 # What is asked for.
@@ -101,7 +101,7 @@ ABLATIONS = [
     "residual cnn multiplier",
     "residual cnn k=2",
 ]
-ALL = [*PLAIN, *RESIDUAL, *OTHERS]
+ALL = ["mlp", "cnn", *RESIDUAL, *OTHERS]
 # Nets that learn in 896 steps of batches of 16 on 1,792 samples.
 LEARNING = [
     "mlp",
@@ -169,6 +169,7 @@ VARIABLES = (
         )
         for (whose, step), (of, moved) in product(STEPS.items(), MOVED.items())
     ),
+    Variable("absolute_mean_scale", f"rate at which {STEPS['']} moves the layers by 1", "mean over drawn nets"),
     Variable("chance_loss", "loss where all classes have the same probability"),
     Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
     Variable("family", "family of nets"),
@@ -247,20 +248,23 @@ def _row(of_net: xr.Dataset, rates: Sequence[float]) -> dict[str, Any]:
     """One net: losses at all rates of the run, NaN where it was not trained; its tuned and its stable rate."""
     row: dict[str, Any] = {"final_loss": of_net["final_loss"].reindex(rate=rates).values}
     row |= {name: float(of_net[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
-    stable = of_net.sel(quantile=MIDDLE)
+    stable = of_net.sel(quantile=0.5)
     ends = ("", "_stderr")
     row |= {f"stable_rate{end}": float(stable[f"stable_rate_quantile{end}"]) for end in ends}
     return row | {name: of_net.attrs[name] for name in ("complete", "located")}
 
 
 def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequence[Tuning]) -> list[dict[str, float]]:
-    """Medians over drawn nets of the four scales of one step, and of one of descent, with their errors, net by net."""
+    """Medians over drawn nets of the four scales of one step, and of one of descent, with their errors, net by net.
+
+    Of the change of the layers the scale of the mean stands beside, which rare nets make where nets are deep.
+    """
     methods = dict.fromkeys([options.optimizer, "sgd"])
     runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
     made = simulate_all(runs, workers=options.workers, store=results.pieces)
     own, of_descent = made[: len(tunings)], made[-len(tunings) :]
     return [
-        median_scales(of_net) | median_scales(descended, "descent_")
+        median_scales(of_net) | mean_scale(of_net) | median_scales(descended, "descent_")
         for of_net, descended in zip(own, of_descent, strict=True)
     ]
 
