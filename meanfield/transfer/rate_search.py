@@ -124,7 +124,7 @@ def minima(log_rates: Array, losses: Array) -> tuple[Array, Array]:
     (1 - (distance / WEIGHTLESS)^2)^2. Losses above `HIGHEST` times the least are left out: beyond the edge of
     stability they rise as no parabola does. The centre is the rate of the least loss, and then the vertex, inside the
     fitted rates, until it rests. Where fewer than `FEWEST` losses are left or the parabola is not open above, the
-    centre is the minimum. Where losses rise faster above the minimum than below, the vertex lies below the minimum: by
+    centre is the minimum; where it leads to the first or the last rate, that of the least loss is. Where losses rise faster above the minimum than below, the vertex lies below the minimum: by
     0.1 to 0.2 decades for three steps of gradient descent on a quadratic. A cubic lies 0.09 below there. In the 36 nets
     of `sims.learning_rate_search --spacing 0.125` it lies 0.024 +- 0.006 above the parabola's vertex on average, and
     scatters 1.2 times as widely over seeds.
@@ -158,7 +158,11 @@ def _minimum(log_rates: Array, losses: Array) -> tuple[float, float]:
         centre, inside = _vertex(log_rates[usable], np.log(losses[usable]), centre)
         if abs(centre - before) < 1 / LATTICE**2:
             break
-    return centre, 0.0 if inside else _between_neighbours(log_rates, centre) / sqrt(12)
+    if inside:
+        return centre, 0.0
+    if not log_rates[0] < centre < log_rates[-1]:  # the parabola led to an end of the rates, where losses are higher
+        centre = float(log_rates[least])
+    return centre, _between_neighbours(log_rates, centre) / sqrt(12)
 
 
 def _between_neighbours(log_rates: Array, centre: float) -> float:

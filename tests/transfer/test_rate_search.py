@@ -241,6 +241,15 @@ def test_three_losses_have_no_parabola():
     np.testing.assert_allclose(errors, 0.7 / np.sqrt(12))
 
 
+def test_a_parabola_that_leads_to_an_end_of_the_rates_leaves_the_least_loss():
+    """Where losses are a rough plain, its vertex is at the last rate, and beside that lies no other one."""
+    logs = np.array([-0.375, -0.25, 0.0, 0.25, 0.5])
+    losses = np.array([1.782, 0.937, 1.461, 0.745, 0.834])[:, None]
+    places, errors = minima(logs, losses)
+    assert places.tolist() == [0.25]
+    np.testing.assert_allclose(errors, 0.5 / np.sqrt(12))
+
+
 def test_rates_are_searched_down_to_ten_to_the_minus_fifteenth():
     downhill = RateSearch(0, EIGHTH, 200)
     while wanted := downhill.wanted():
