@@ -5,8 +5,9 @@ on their datasets, and writes the verdicts as Markdown, JSON and one HTML page t
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
 it counts how many seeds give each verdict, and says which claims none decides; `--times 8` repeats them with eight
 times the draws. Claims on nets that train for long rest on the preset evidence, and are judged at no other but smoke.
-With `--page docs/verdicts.md` it runs nothing and writes the recorded verdicts as a page. Records name
-the commit of the code, which must have no other changes than records and page.
+What hours have made a later version of the judges may judge: `--as-they-are` reads it and runs nothing. With
+`--page docs/verdicts.md` it runs nothing either, and writes the recorded verdicts as a page. Records name the commit of
+the code, which must have no other changes than records and page.
 """
 
 import argparse
@@ -29,6 +30,11 @@ def add_options(parser: CommandParser) -> None:
     add_worker_options(parser)
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")
+    add(
+        "--as-they-are",
+        action="store_true",
+        help="judge the finished datasets of --out, whatever version made them, and run nothing",
+    )
     add("--record", action="store_true", help="record these verdicts with their evidence; with --seeds, their counts")
     add("--page", type=Path, metavar="FILE", help="write the preset's recorded verdicts as a page, and run nothing")
 
@@ -38,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from meanfield.common import require_count, write_text_whole
     from sims.claims import record, report, seeds
     from sims.claims.recorded_page import recorded_page
-    from sims.claims.runs import RunOptions, chosen_claims, evidence, judged
+    from sims.claims.runs import RunOptions, as_they_are, chosen_claims, evidence, judged
 
     if options.page is not None:
         _require_page_alone(options)
@@ -60,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
         if options.record:
             print(f"\nrecorded {record.keep_counts(counts, options.preset, options.times)}")
         return 0
-    evidence_by_run = evidence(claims, shared, folder)
+    evidence_by_run = as_they_are(claims, folder) if options.as_they_are else evidence(claims, shared, folder)
+    claims = [claim for claim in claims if evidence_by_run.keys() & set(claim.runs)]
     results = [judged(claim, evidence_by_run) for claim in claims]
     print(report.document(results, evidence_by_run).text())
     written = report.write(

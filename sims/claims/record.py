@@ -42,7 +42,10 @@ def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: st
     entries = {
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
-        | {"runs": {run: evidence[run].origin for run in result.claim.runs}, "findings": result.as_data()}
+        | {
+            "runs": {run: evidence[run].origin for run in result.claim.runs if run in evidence},
+            "findings": result.as_data(),
+        }
         | _counts_of(kept.get(result.claim.id, {}), result)
         for result in results
     }

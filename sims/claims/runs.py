@@ -19,10 +19,11 @@ from tqdm import tqdm
 
 from meanfield.common import TERMINATED, require_choice, require_writable, share_machine, terminable, when_terminated
 from meanfield.execution import Workers, interrupts_held, one_thread, pool
-from meanfield.verification import Claim, Finding, Power, Shares, Verdict, combined
+from meanfield.verification import Check, Claim, Finding, Power, Shares, Verdict, combined
 from sims import simulation
 from sims.claims.catalogue import CLAIMS
 from sims.common.command import worker_arguments
+from sims.common.results import as_it_is
 
 
 @dataclass(frozen=True)
@@ -178,10 +179,35 @@ def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Ev
             yield outcome
 
 
+def as_they_are(claims: Sequence[Claim], folder: Path) -> dict[str, Evidence]:
+    """The finished datasets of a folder that the claims rest on, whatever version made them; nothing is run.
+
+    Raises:
+        ValueError: a file that is no finished run, or none of any of these claims.
+    """
+    names = dict.fromkeys(run for claim in claims for run in claim.runs)
+    stored = {name: (path := folder / f"{name}.nc", as_it_is(path)) for name in names}
+    made = {
+        name: Evidence(name, str(dataset.attrs["command"]), path, dataset)
+        for name, (path, dataset) in stored.items()
+        if dataset is not None
+    }
+    if not made:
+        raise ValueError(f"{folder} holds no run that these claims rest on: drop --as-they-are, to make them")
+    return made
+
+
 def judged(claim: Claim, made: Mapping[str, Evidence]) -> Result:
-    """The claim's findings on these datasets."""
-    findings = tuple(check.judge(made[check.run].dataset) for check in claim.checks)
-    return Result(claim, findings, tuple(made[name].command for name in claim.runs))
+    """The claim's findings on these datasets, and that of those that are not there."""
+    findings = tuple(
+        check.judge(made[check.run].dataset) if check.run in made else _not_run(check) for check in claim.checks
+    )
+    return Result(claim, findings, tuple(made[name].command for name in claim.runs if name in made))
+
+
+def _not_run(check: Check) -> Finding:
+    words = f"as the others, by the run {check.run}"
+    return Finding(words, "none", Verdict.INCONCLUSIVE, "not run yet", "none: not run")
 
 
 def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:

@@ -184,6 +184,20 @@ def in_form(document: Document, options: argparse.Namespace) -> str:
     return str(getattr(document, options.format)())
 
 
+def as_it_is(path: Path) -> xr.Dataset | None:
+    """The finished dataset in a file, whatever version made it; None where there is no file.
+
+    Raises:
+        ValueError: the file holds no finished run, or has been changed since.
+    """
+    if not path.exists():
+        return None
+    dataset = _stored(path)
+    if dataset is None or dataset.attrs.get(CONTENTS) != contents_digest(dataset):
+        raise ValueError(f"{path} is no finished run as it was written: give --force instead, to make it anew")
+    return dataset
+
+
 def contents_digest(dataset: xr.Dataset) -> str:
     """A digest of all that a dataset holds but this digest itself, the same before it is written and once it is read.
 
