@@ -174,7 +174,7 @@ def judge_named(dataset: xr.Dataset) -> Contest | Ruling:
 
 
 def _within_factor(dataset: xr.Dataset, off: Array, errors: Array, apart: Array, other: str) -> Contest:
-    """Whether all nets lie within `FACTOR`, by log10 of named over tuned rates; ``apart``: as another way names them."""
+    """Whether all nets lie within `FACTOR`, by log10 of named over tuned rates; ``apart``: as another way does."""
     worst = int(np.argmax((np.abs(off) - log10(FACTOR)) / errors))
     claim = Deviation(off, errors, log10(FACTOR))
     rival = Deviation(max(log10(FACTOR) - abs(off[worst]), 0.0), errors[worst])
