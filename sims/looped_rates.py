@@ -308,12 +308,12 @@ def _narrow(dataset: xr.Dataset) -> float:
 def judge_loss(dataset: xr.Dataset) -> Contest | Ruling:
     loops = int(dataset["loops"][-1])
     losses = dataset["tuned_loss"].sel(loops=loops)
-    if not (losses.mean("draw") < dataset["learned_loss"]).all():
-        words = {"loops": loops}
-        return Ruling(Verdict.INCONCLUSIVE, "nets have not learned at the tuned rate", words, "none: no net learns")
     if lost := int((~np.isfinite(losses)).sum()):
         evidence = f"{lost} of {losses.size} nets have no finite loss at the tuned rate, or there is no such rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, {"loops": loops}, "none: no loss to compare")
+    if not (losses.mean("draw") < dataset["learned_loss"]).all():
+        evidence = "nets have not learned at the tuned rate"
+        return Ruling(Verdict.INCONCLUSIVE, evidence, {"loops": loops}, "none: no net learns")
     mean, stderr = loss_difference(dataset.sel(loops=loops))
     made = lower(mean, stderr, unit="in the loss")
     return made.saying(f"linear less sqrt {mean:+.4f} +- {stderr:.2g}", loops=loops)

@@ -21,7 +21,10 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def made_up(finished):
-    """Slopes -1/2 and 0 over 1 .. 8 loops, 64 seeds; losses 0.1 lower under the linear factor, to 0.01 a seed."""
+    """Slopes -1/2 and 0 over 1 .. 8 loops, 64 seeds; losses 0.1 lower under the linear factor, to 0.01 a seed.
+
+    All nets learn, and one step has slope 0.
+    """
     noise = np.random.default_rng(0).normal(size=(2, 4, 64))
     loops = np.array([1, 2, 4, 8])
     logs = np.array([-2 - 0.5 * np.log10(loops), np.full(4, -2.0)])
@@ -29,11 +32,14 @@ def made_up(finished):
         "tuned_rate_log10": logs + 0.01 * noise.mean(axis=2),
         "tuned_rate_log10_stderr": np.full((2, 4), 0.01),
         "located": np.full((2, 4), 64),
+        "absolute_scale": np.ones((2, 4)),
+        "absolute_scale_stderr": np.full((2, 4), 0.01),
     }
     shaped = {name: (("scaling", "loops"), value) for name, value in values.items()}
     losses = 2.5 - 0.1 * np.array([0, 1])[:, None, None] + 0.01 * noise
     coords = {"scaling": finished["scaling"].values, "loops": loops}
-    changed = finished[[]].assign(shaped | {"tuned_loss": (("scaling", "loops", "draw"), losses)})
+    losses_of_nets = {"tuned_loss": (("scaling", "loops", "draw"), losses), "learned_loss": 3.0}
+    changed = finished[[]].assign(shaped | losses_of_nets)
     return changed.assign_coords(coords).assign_attrs(draws=64)
 
 
@@ -55,9 +61,9 @@ def test_tuned_rates_are_those_of_the_library(finished):
 
 
 def test_aligned_and_shifted_rates_are_told_apart(made_up):
-    assert [finding.verdict for finding in study.JUDGES.findings(made_up)] == [Verdict.CONFIRMED] * 4
+    assert [finding.verdict for finding in study.JUDGES.findings(made_up)] == [Verdict.CONFIRMED] * 5
     exchanged = made_up.assign_coords(scaling=made_up["scaling"].values[::-1])
-    assert [finding.verdict for finding in study.JUDGES.findings(exchanged)] == [Verdict.REFUTED] * 4
+    assert [finding.verdict for finding in study.JUDGES.findings(exchanged)] == [Verdict.REFUTED] * 5
     few = made_up.isel(draw=slice(3)).assign_attrs(draws=3)
     assert study.judge_loss(few).verdict is Verdict.INCONCLUSIVE
 
@@ -79,6 +85,11 @@ def test_the_narrow_band_is_a_factor_of_root_two(made_up, slope, aligned, shifte
     tilted = made_up.assign(tuned_rate_log10=logs, tuned_rate_log10_stderr=errors)
     assert study.judge_linear(tilted).verdict is aligned
     assert study.judge_shift(tilted).verdict is shifted
+
+
+def test_nets_that_know_pairs_of_letters_alone_decide_nothing(made_up):
+    findings = study.JUDGES.findings(made_up.assign(learned_loss=2.0))
+    assert [finding.verdict for finding in findings] == [Verdict.INCONCLUSIVE] * 5
 
 
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
