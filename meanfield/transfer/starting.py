@@ -18,7 +18,16 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.transfer.medians import median_scale
 from meanfield.transfer.premises import NOTABLE
-from meanfield.transfer.trials import CALIBRATIONS, LONGER, SCALES, departures, misses, trial_name
+from meanfield.transfer.trials import (
+    CALIBRATIONS,
+    CONSTANT,
+    LONGER,
+    SCALES,
+    calibration_of,
+    departures,
+    misses,
+    trial_name,
+)
 
 # Standard errors of the median that the interval takes in.
 ERRORS_HELD = 2.0
@@ -52,8 +61,10 @@ def starting_rate(
 
     The scale is the rate at which the optimizer's first step moves the outputs by 1 (descent, Muon) or the last layer
     by its own size (AdamW, Lion), in mean squares (`step_scales`). The constant c is that of trials of small nets, and
-    so is the factor either way that the interval holds; neither has been judged beyond them. The attributes say which
-    nets, data and steps these were. Tune around the rate where you can.
+    so is the factor either way that the interval holds. Under AdamW and Lion kinds of nets have constants of their own:
+    that of fully-connected nets is six times that of convolutional ones (claim E2). The attributes say which nets,
+    data and steps these were. Tune around the rate where you can, and carry what you tuned over depth by
+    `transfer_learning_rate`, which needs no constant.
 
     Args:
         net, data, loss, epsilon, batch_size, draws, seed, workers, resume_in: as for `step_scales`. Take the batch size
@@ -86,14 +97,14 @@ def starting_rate(
     """
     require_net(net, units=True)
     name = _calibrated(optimizer)
-    calibration = CALIBRATIONS[name]
+    spec: Any = as_family(net)
+    calibration = calibration_of(spec, name)
     how: dict[str, Any] = {"loss": loss, "epsilon": epsilon, "batch_size": batch_size, "draws": draws, "seed": seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
-    rate, error = named_rate(scales, name)
+    rate, error = named_rate(scales, spec, name)
     factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
-    spec: Any = as_family(net)
     softened = _softened(scales, epsilon)
     endless = "" if isfinite(error) else DYING
     sentences = (calibration.warning, softened, endless, *misses(spec, name), *departures(spec, name))
@@ -106,24 +117,24 @@ def starting_rate(
         "scale": SCALES[calibration.of],
         "scale_over_rate": calibration.ratio,
         "factor": calibration.factor,
-        "rests_on": f"a prototype, whose scale and constant no verdict has judged yet: {calibration.trials}",
+        "rests_on": calibration.trials,
         "premises": "; ".join(_premises(name, loss)),
         "warnings": "; ".join(against),
     }
     return scales.assign(variables).assign_attrs(described)
 
 
-def named_rate(scales: xr.Dataset, optimizer: str | Optimizer) -> tuple[float, float]:
+def named_rate(scales: xr.Dataset, net: Net, optimizer: str | Optimizer) -> tuple[float, float]:
     """The rate that the scales of a first step name, with nothing tuned, and the relative error of their median.
 
     Args:
-        scales: as `step_scales` gives them.
+        scales: as `step_scales` gives them for the net.
         optimizer: as for `starting_rate`.
 
     Raises:
         ValueError: an optimizer that no trial has a constant for; nets that half or more of which no rate moves.
     """
-    calibration = CALIBRATIONS[_calibrated(optimizer)]
+    calibration = calibration_of(net, _calibrated(optimizer))
     median, error = median_scale(scales, SCALES[calibration.of])
     return median / calibration.ratio, error
 
@@ -157,7 +168,8 @@ def _premises(name: str, loss: str) -> tuple[str, ...]:
     )
     trained = () if loss == "cross_entropy" else (f"the trials were of cross-entropy; this loss is {loss}",)
     return (
-        f"nets of the size of those of the trials, trained by {kind}, at a constant rate and without weight decay",
+        f"nets of the size of those of the trials, trained by {kind}, without weight decay",
+        CONSTANT,
         "inputs of mean 0 and variance 1",
         *trained,
         LONGER,

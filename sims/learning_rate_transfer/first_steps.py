@@ -96,7 +96,7 @@ CLAIMS = (
         "against the tuned rate, on average over nets that learn",
         brief="a starting rate, nothing tuned, costs less than 0.05 nats",
         printed="no sentence of a paper: a rule of our own, and what training by it costs",
-        hypotheses=f"{COUNTED}; the constants are those of a prototype",
+        hypotheses=f"{COUNTED}; the constants are those of nets of width 64 and E2",
         checks=checks_of_optimizers(NAME, judge_starting, ("sgd", "adamw")),
         preset=PRESET,
     ),

@@ -94,7 +94,7 @@ class Ladder:
         if rule == "two_anchors":
             return self._from_anchors(place)
         if rule == "starting":
-            return np.full(len(first), np.log10(named_rate(self.steps[place], self.optimizer)[0]))
+            return np.full(len(first), np.log10(named_rate(self.steps[place], self.nets[place], self.optimizer)[0]))
         if rule in OF_STEP:
             end, start = (median_scale(self.steps[at], SCALES[OF_STEP[rule]])[0] for at in (place, 0))
             return first + np.log10(end / start)
@@ -106,7 +106,7 @@ class Ladder:
         used = {"stable_rate": [place], "stable_ratio": [0, place]}.get(rule, [])
         relative = [float(self.tuned[at]["stable_rate_stderr"] / self.tuned[at]["stable_rate"]) for at in used]
         if rule == "starting":
-            relative = [named_rate(self.steps[place], self.optimizer)[1]]
+            relative = [named_rate(self.steps[place], self.nets[place], self.optimizer)[1]]
         elif rule in OF_STEP:
             relative = [median_scale(self.steps[at], SCALES[OF_STEP[rule]])[1] for at in (0, place)]
         return float(np.hypot.reduce([0.0, *relative]) / np.log(10))

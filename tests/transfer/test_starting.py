@@ -9,7 +9,7 @@ import pytest
 import meanfield as mf
 from meanfield.optimizers import SGD, AdamW, Muon
 from meanfield.transfer.medians import median_scale
-from meanfield.transfer.trials import CALIBRATIONS, SCALES
+from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, SCALES
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((64, 8)), RNG.integers(0, 3, 64)
@@ -30,13 +30,20 @@ def test_the_rate_is_the_median_of_a_scale_over_a_constant(optimizer, scale):
     """By the draws of `step_scales`; the scale of all layers in its place gives a rate that is off by more than 5 %."""
     found, _ = started(optimizer=optimizer)
     drawn = mf.step_scales(NET, DATA, optimizer=optimizer, **TRAINED).sel(quantile=0.5)
-    constant = {"sgd": 0.63, "adamw": 2.45, "lion": 2.45}[optimizer]
+    constant = {"sgd": 0.63, "adamw": 4.5, "lion": 4.5}[optimizer]
     assert float(found["rate"]) == float(drawn[f"{scale}_learning_rate_scale_quantile"]) / constant
     assert abs(math.log(float(drawn["learning_rate_scale_quantile"]) / constant / float(found["rate"]))) > 0.05
     assert found.attrs["scale"] == f"{scale}_learning_rate_scale"
     assert found.attrs["scale_over_rate"] == constant
-    assert "prototype, whose scale and constant no verdict has judged yet" in found.attrs["rests_on"]
+    assert "that learn, depths 2 .. 16, 896 steps" in found.attrs["rests_on"]
     assert all(scale in found for scale in SCALES.values())
+
+
+def test_constants_of_signs_are_those_of_kinds_of_nets():
+    """Convolutional nets have one six times as small as that of nets without sites."""
+    nets = {NET: DATA, IMAGES: IMAGE_DATA}
+    constants = [started(net, data, optimizer="adamw")[0].attrs["scale_over_rate"] for net, data in nets.items()]
+    assert constants == [4.5, 0.79]
 
 
 def test_the_interval_holds_the_trials_and_the_error_of_the_median():
@@ -45,9 +52,9 @@ def test_the_interval_holds_the_trials_and_the_error_of_the_median():
     for found, half in zip((few, many), halves, strict=True):
         assert math.log(float(found["rate"] / found["low"])) == pytest.approx(half)
         median, error = median_scale(found, "last_learning_rate_scale")
-        assert median == 2.45 * float(found["rate"])
+        assert median == pytest.approx(4.5 * float(found["rate"]))
         assert half == pytest.approx(math.hypot(math.log(2.4), 2 * error))
-    assert halves[0] > halves[1] > math.log(CALIBRATIONS["adamw"].factor)
+    assert halves[0] > halves[1] > math.log(CALIBRATIONS["adamw"][CONNECTED].factor)
 
 
 def test_nets_of_which_a_tenth_die_have_no_interval():
@@ -75,6 +82,9 @@ CHARACTERS = mf.Transformer(**TOKENS | {"outputs": 5}, norm="post", vocabulary=5
 CHARACTER_DATA = np.eye(5)[RNG.integers(0, 5, (32, 4))].swapaxes(1, 2), RNG.integers(0, 5, 32)
 
 
+IMAGES = mf.ConvNet(depth=2, channels=4, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3, head="fan_in")
+IMAGE_DATA = RNG.standard_normal((32, 1, 3, 3)), RNG.integers(0, 3, 32)
+NO_TRANSFORMER = "no Transformer of the trials has learned by signs"
 PRE_NORM_FELL = "fell as L^(-0.57) under sgd in trials on digits, where its first step says L^(-1.00) to L^(-1.42)"
 
 
@@ -85,20 +95,20 @@ PRE_NORM_FELL = "fell as L^(-0.57) under sgd in trials on digits, where its firs
         (NET, DATA, "adamw", []),
         (NET, DATA, "lion", ["no net was trained by Lion"]),
         (NET, DATA, "muon", ["0.8 to 25 times"]),
-        (mf.MLP(depth=7, width=8, input_width=8, outputs=3), DATA, "adamw", []),
+        (mf.MLP(depth=8, width=8, input_width=8, outputs=3), DATA, "adamw", []),
+        (IMAGES, IMAGE_DATA, "adamw", []),
+        (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["0.73 to 6.2 times the tuned"]),
         (
-            mf.MLP(depth=8, width=8, input_width=8, outputs=3),
-            DATA,
+            mf.Transformer(**TOKENS, norm="pre"),
+            TOKEN_DATA,
             "adamw",
-            ["plain nets of 8 layers or more hardly learned"],
+            [NO_TRANSFORMER, "pre-norm Transformers fell as L^(-0.64) under"],
         ),
-        (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["1 to 6 times the tuned one"]),
-        (mf.Transformer(**TOKENS, norm="pre"), TOKEN_DATA, "adamw", ["pre-norm Transformers fell as L^(-0.64) under"]),
-        (mf.Transformer(**TOKENS, norm="pre"), TOKEN_DATA, "sgd", ["1.3 to 3 times the tuned one", PRE_NORM_FELL]),
-        (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "adamw", []),
-        (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "sgd", ["1.9 to 3.8 times the tuned one"]),
-        (CHARACTERS, CHARACTER_DATA, "adamw", ["frequencies of letters"]),
-        (LOOP, LOOP_DATA, "adamw", [r"loops of factor L^(-1/2) fell as L^(-0.43)"]),
+        (mf.Transformer(**TOKENS, norm="pre"), TOKEN_DATA, "sgd", ["1.3 to 3 times the tuned", PRE_NORM_FELL]),
+        (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "adamw", [NO_TRANSFORMER]),
+        (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "sgd", ["1.9 to 3.8 times the tuned"]),
+        (CHARACTERS, CHARACTER_DATA, "adamw", [NO_TRANSFORMER, "frequencies of letters"]),
+        (LOOP, LOOP_DATA, "adamw", [r"loops of factor L^(-1/2) fell as L^(-0.65)"]),
         (LOOP.replace(alpha="linear"), LOOP_DATA, "adamw", []),
     ],
 )
@@ -148,4 +158,4 @@ def test_an_epsilon_that_eats_the_step_is_warned_of():
 
 
 def test_a_muon_of_ones_own_is_muon():
-    assert started(optimizer=Muon(0.9, None))[0].attrs["scale_over_rate"] == CALIBRATIONS["muon"].ratio
+    assert started(optimizer=Muon(0.9, None))[0].attrs["scale_over_rate"] == CALIBRATIONS["muon"][CONNECTED].ratio
