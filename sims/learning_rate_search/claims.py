@@ -228,7 +228,8 @@ CLAIMS = (
         hypotheses=f"gradient descent, {TRAINED}; the law is that of layers that are all equal",
         checks=checks(NAME, *(partial(judge_finite_depth, family=family) for family in PLAIN)),
         replaced_by="the tuned rate of convolutional nets of 16 channels falls over 2 to 8 layers as "
-        "L^(-2.30 +- 0.21), where the law has L^(-1.24); that of fully-connected ones over 2 to 16 as L^(-1.14 +- 0.10), which both allow",
+        "L^(-2.30 +- 0.21), where the law has L^(-1.24); that of fully-connected ones over 2 to 16 layers as "
+        "L^(-1.14 +- 0.10), which it allows, as L^(-3/2) does",
         premise="all layers are equal, and inputs and labels white",
         preset=PRESET,
     ),
