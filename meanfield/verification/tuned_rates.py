@@ -85,7 +85,7 @@ def slope_ruling(
     ``at``: the family at the depths that count. ``error``: of the claimed slope, where it was drawn. ``allowance``:
     what a statement leaves open of the slope. ``sizes``: what the evidence calls the depths.
     """
-    words = {"claimed": claimed, "rival": rival}
+    words = {name: slope for name, slope in {"claimed": claimed, "rival": rival}.items() if np.isfinite(slope)}
     if at.sizes["depth"] < 2:
         evidence = f"no slope was met: fewer than two {sizes} have a tuned rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")

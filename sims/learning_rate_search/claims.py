@@ -93,7 +93,7 @@ def law_slope(at: xr.Dataset) -> float:
 def judge_one_step(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     """Of nets that learn; Transformers, none of which does in these runs, count all."""
     if family not in dataset["family"]:
-        return _not_run(family, claimed=np.nan, rival=RIVALS[family])
+        return _not_run(family, rival=RIVALS[family])
     at = tuned_rates.family_at(dataset, family) if family in NORMS else learned_at(dataset, family)
     claimed, error = tuned_rates.drawn_slope(at, ABSOLUTE)
     made = tuned_rates.slope_ruling(at, claimed, RIVALS[family], error=error)
@@ -115,7 +115,7 @@ def _not_run(family: str, **words: float) -> Ruling:
 )
 def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     if family not in dataset["family"]:
-        return _not_run(family, claimed=np.nan)
+        return _not_run(family)
     at = learned_at(dataset, family)
     return tuned_rates.slope_ruling(at, law_slope(at), PAPERS_EXPONENT)
 

@@ -38,6 +38,11 @@ HEADING = (
 )
 # The precision of a tuned rate that the report names the seeds for, in decades.
 PRECISE = 0.02
+# What stands before the advice of a run that trains for too short a time.
+HARDLY = (
+    "No net of this run ends below a third of the loss of chance, so that tuned rates here say little of nets that "
+    "learn: those are trained by --preset evidence, whose findings are in docs/findings.md."
+)
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
 
@@ -260,7 +265,9 @@ def _advice(dataset: xr.Dataset) -> str:
     if not (known := np.isfinite(ratio)).any():
         least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
         return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
+    learns = "" if first_steps.learning(dataset).any() else HARDLY
     words = [
+        learns,
         "In practice: tune at one depth, and carry the rate by one step of your own optimizer on your own data"
         " (mf.transfer_learning_rate with optimizer= and data=). Here:"
         f" {_where(dataset)}.",
@@ -268,7 +275,7 @@ def _advice(dataset: xr.Dataset) -> str:
         f"A tuned rate from one seed is uncertain by {np.median(_spreads(dataset)):.2f} decades in the median net:"
         f" losses are rugged where training is barely stable. {_seeds_needed(dataset)}",
     ]
-    return folded(" ".join(words), "", 0)
+    return folded(" ".join(filter(None, words)), "", 0)
 
 
 def _with_nothing_tuned(optimizer: str, ratio: Array) -> str:
