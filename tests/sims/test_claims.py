@@ -161,7 +161,7 @@ def test_recorded_verdicts_are_those_of_their_findings(preset):
 def test_tuned_rates_in_what_replaces_a_claim_are_the_recorded_ones(name):
     findings = record.recorded(CLAIMS[name].preset or "default")[name]["findings"]
     slopes = re.findall(r"slope (-?[0-9.]+) [+]- ([0-9.]+)", str([finding["evidence"] for finding in findings]))
-    said = re.findall(r"L[\^][(](-[0-9.]+) [+]- ([0-9.]+)", CLAIMS[name].replaced_by)
+    said = re.findall(r"L[\^][(](-?[0-9.]+) [+]- ([0-9.]+)", CLAIMS[name].replaced_by)
     assert len(said) == len(slopes)
     for rounded in said:
         digits = len(rounded[0].partition(".")[2])
