@@ -396,12 +396,12 @@ CLAIMS = (
         statement="the tuned rate of looped Transformers under the factor 1/L moves over the number of loops as one "
         "step of Adam moves their layers, on average",
         brief="tuned rates of looped Transformers under 1/L follow one step over loops",
-        printed="no sentence of a paper: a question of our own, whether one step says exactly by how much rates move; Wang "
-        "et al. 2026, section 3.2, call them 'nearly invariant' (L7a)",
+        printed="no sentence of a paper: a question of our own, whether one step says exactly by how much rates move; "
+        "Wang et al. 2026, section 3.2, call them 'nearly invariant' (L7a)",
         hypotheses=f"{SMALL_SCALE}; the scale is that of one step of Adam on the text, the median over drawn nets",
         checks=checks(NAME, judge_one_step),
-        replaced_by="in 448 steps of Adam at width 32 the tuned rate rises as L^(0.106 +- 0.012) over 1 to 8 loops, by a "
-        "factor of 1.25, where one step has L^(0.01)",
+        replaced_by="in 448 steps of Adam at width 32 the tuned rate rises as L^(0.106 +- 0.012) over 1 to 8 loops, by "
+        "a factor of 1.25, where one step has L^(0.01)",
         premise="the first step at initialisation stands for 448 steps of training",
         preset=PRESET,
     ),

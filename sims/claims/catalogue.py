@@ -141,8 +141,8 @@ OF_SEVERAL_STUDIES = (
             *checks(learning_rate_search.NAME, learning_rate_search.judge_placement),
             *checks(transformer_depth.NAME, transformer_depth.judge_placement),
         ),
-        replaced_by="in one epoch of gradient descent on digits, 16 channels, tuned rates of pre-norm nets fall over 2 to "
-        "16 units as L^(-0.57 +- 0.06), those of post-norm ones as L^(-1.38 +- 0.08)",
+        replaced_by="in one epoch of gradient descent on digits, 16 channels, tuned rates of pre-norm nets fall over 2 "
+        "to 16 units as L^(-0.57 +- 0.06), those of post-norm ones as L^(-1.38 +- 0.08)",
         premise="width, depth and data of the paper's ViTs; nets of one epoch on digits hardly learn",
     ),
     Claim(
