@@ -356,6 +356,7 @@ CLAIMS = (
         hypotheses="a reading: the sentence is about losses, of which S10r speaks. Of the default's nets |h_L| is 2.9, "
         f"5.5, 10.4 and 7.7 at 2, 3, 5 and 16 blocks, no power of L; Muon-Kimi with AdamW; {HYPOTHESES}",
         checks=_checks(judge_growth, (), normalisation="none", directions=("depth",)),
+        undecided="after ten steps |h_L| rises and falls over depths, by no power: the claim has no exponent to hold",
     ),
     Claim(
         id="S11e",

@@ -78,6 +78,7 @@ class Claim:
         checks: all of them must be CONFIRMED for the claim to be; one REFUTED refutes it.
         replaced_by: the law that holds instead, where the claim fails.
         premise: what the source assumes and the networks do not have, where the claim fails.
+        undecided: why no more draws decide it, of a claim that stays INCONCLUSIVE by design.
         brief: the statement in a line of a list, where that needs fewer words.
         identity: whether the claim holds by construction, so that its checks test this library and not the networks.
         preset: the one that the verdict rests on, where that is not the one of all other claims: its runs take hours.
@@ -96,6 +97,7 @@ class Claim:
     hypotheses: str
     replaced_by: str = ""
     premise: str = ""
+    undecided: str = ""
     brief: str = ""
     identity: bool = False
     preset: str = ""

@@ -71,7 +71,7 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-HEADER = ("claim", "kind", "statement", "source", "verdict", "what holds instead")
+HEADER = ("claim", "kind", "statement", "source", "verdict", "what holds instead, or what is lacking")
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,22 @@ class Judgement:
 
     @property
     def instead(self) -> dict[str, str]:
-        """The law that replaces a refuted claim, and the premise that fails."""
+        """The law that replaces a refuted claim, and the premise that fails; of an open one what is lacking."""
+        if self.verdict == Verdict.INCONCLUSIVE:
+            return {"lacking": lacking} if (lacking := self.claim.undecided or _draws_lacking(self.findings)) else {}
         if self.verdict != Verdict.REFUTED:
             return {}
         return {"instead": self.claim.replaced_by, "premise that fails": self.claim.premise}
+
+
+def _draws_lacking(findings: Sequence[Finding]) -> str:
+    """Draws that would decide all that is open, where the runs say so, and those that are made."""
+    asked = [finding for finding in findings if finding.verdict == Verdict.INCONCLUSIVE]
+    needs = [(finding.needed / finding.made, finding) for finding in asked if finding.needed and finding.made]
+    if not needs or len(needs) < len(asked):
+        return ""
+    most = max(needs, key=lambda need: need[0])[1]
+    return f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made"
 
 
 def table_of(judgements: Sequence[Judgement]) -> Grid:
@@ -111,8 +123,8 @@ def table_of(judgements: Sequence[Judgement]) -> Grid:
     for judgement in judgements:
         claim = judgement.claim
         kind = f"{claim.kind}, an identity" if claim.identity else str(claim.kind)
-        words = (claim.id, kind, claim.statement, claim.source, judgement.verdict, judgement.instead.get("instead", ""))
-        rows.append(words)
+        instead = next(iter(judgement.instead.values()), "")
+        rows.append((claim.id, kind, claim.statement, claim.source, judgement.verdict, instead))
     return table(HEADER, rows)
 
 

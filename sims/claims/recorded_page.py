@@ -40,7 +40,8 @@ from the record and runs nothing.
 - CONFIRMED: the claim lies inside its error band, and the band excludes the stated rival. The rival is what would be
   true if the claim were false.
 - REFUTED: the claim lies outside its error band. The last column says what holds instead.
-- INCONCLUSIVE: the run cannot tell the claim from its rival.
+- INCONCLUSIVE: the run cannot tell the claim from its rival. The last column says what is lacking: draws, or, where no
+  draws of ours decide ({open_by_design} claims), what else.
 
 A claim with several parts is refuted as soon as one of them is. A verdict is on a claim of one of these kinds, and says
 nothing of another: a premise that fails is no theorem that fails, and a reading of ours is nothing that a paper says.
@@ -103,7 +104,8 @@ def recorded_page(preset: str) -> str:
     """A table of claims for each paper, with the recorded verdict of every claim."""
     judgements = _judgements(preset)
     kinds = by_kind([(judgement.claim, judgement.verdict) for judgement in judgements.values()])
-    parts = [HEAD.format(preset=preset, kinds=kinds.markdown())]
+    by_design = [at for at in judgements.values() if at.verdict == Verdict.INCONCLUSIVE and at.claim.undecided]
+    parts = [HEAD.format(preset=preset, kinds=kinds.markdown(), open_by_design=len(by_design))]
     for letter, paper in PAPERS.items():
         rows = [judgement for name, judgement in judgements.items() if name.startswith(letter)]
         parts += [f"## {paper}", table_of(rows).markdown()]

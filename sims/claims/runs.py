@@ -96,6 +96,7 @@ class Result:
         return [
             {"verdict": str(finding.verdict), "claim": finding.claim, "rival": finding.rival}
             | {"measured": finding.measured, "evidence": finding.evidence, "power": _plain(finding.power)}
+            | ({"needed": finding.needed, "made": float(finding.made)} if finding.needed and finding.made else {})
             for finding in self.findings
         ]
 

@@ -276,6 +276,8 @@ CLAIMS = (
         "B)",
         hypotheses="a small boundary fraction: lines of which less than half is boundary",
         checks=checks(NAME, judge_exponent),
+        undecided="more channels: the change that the mean field has, 0.06 to 0.33, is about as large as what so few "
+        "channels may move the exponent by, 0.18, and no number of draws tells the two apart",
     ),
     Claim(
         id="A8",
