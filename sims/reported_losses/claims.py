@@ -53,7 +53,7 @@ def _lower_by_condition(*pairs: tuple[int, int]) -> tuple[Check, ...]:
 # What all rows here rest on.
 PRINTED = "one printed run a cell; scatter by repeats of the base model; one verdict in a hundred may be wrong"
 # Why a row stays open: nobody can draw these runs again.
-ONCE = "runs that are printed once: {}, and no run of ours adds to them"
+ONCE = "{}; these runs are printed once, and no run of ours adds to them"
 WIDTHS, DEPTHS = "widths 128 .. 4096 at 4 blocks", "4 .. 256 blocks at width 256"
 FOUR = "Muon-Kimi, Muon and Shampoo, each with AdamW, and Sophia"
 

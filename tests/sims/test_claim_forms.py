@@ -57,6 +57,18 @@ def test_what_holds_instead_is_said_of_refuted_claims_alone():
     assert "premise that fails" not in section_of(open_one).markdown()
 
 
+def test_open_claims_say_what_is_lacking():
+    """By design what the claim says; otherwise the most draws that a comparison asks for, where all that are open do."""
+    by_design = Judgement(CLAIMS["S10s"], Verdict.INCONCLUSIVE, [FINDING])
+    assert table_of([by_design]).rows[0][-1] == CLAIMS["S10s"].undecided != ""
+    few, many = (replace(FINDING, verdict=Verdict.INCONCLUSIVE, needed=need, made=16) for need in (20.0, 1900.0))
+    by_draws = replace(JUDGEMENT, verdict=Verdict.INCONCLUSIVE, findings=[few, many, FINDING])
+    assert table_of([by_draws]).rows[0][-1] == "draws: about 1,900 would decide, 16 are made"
+    unknown = replace(by_draws, findings=[few, replace(FINDING, verdict=Verdict.INCONCLUSIVE)])
+    assert table_of([unknown]).rows[0][-1] == ""
+    assert "would decide" in section_of(by_draws).markdown()
+
+
 def test_identities_are_called_so():
     assert [row[1] for row in table_of([Judgement(CLAIMS["A2"], Verdict.CONFIRMED)]).rows] == ["as stated, an identity"]
 

@@ -16,10 +16,11 @@ from meanfield.verification.judges import Contest, contest
 from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope
 from meanfield.verification.verdicts import Bands, Deviation, Finding, Shares, Verdict
 from sims.claims import record
+from sims.claims import runs as runs_of_claims
 from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
-from sims.claims.runs import Job, Result, RunOptions, split
+from sims.claims.runs import Job, Result, RunOptions, as_they_are, judged, split
 from sims.claims.seeds import Counts
 from sims.common.tables import LINE
 from sims.learning_rate_scale import claims as scales
@@ -143,6 +144,37 @@ def test_a_changed_verdict_is_the_status(folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "smoke.json").write_text('{"L2": {"verdict": "REFUTED"}}')
     assert simulation.main(arguments) == 1
     assert "L2: recorded REFUTED, now CONFIRMED" in capsys.readouterr().out
+
+
+def test_finished_runs_are_judged_as_they_are(folder, tmp_path, monkeypatch, capsys):
+    """Whatever version made them; nothing is run, and a run that is not there leaves its claim open."""
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    own = tmp_path / "own"
+    own.mkdir()
+    for path in folder.glob("looped_energy.nc"):
+        shutil.copy2(path, own)
+    arguments = ["--only", "L2,A1", "--preset", "smoke", "--as-they-are", "--out", str(own)]
+    monkeypatch.setattr(runs_of_claims, "_evidence", lambda *_: pytest.fail("a run begins"))
+    assert simulation.main(arguments) == 1
+    assert "L2: recorded nothing, now CONFIRMED" in (said := capsys.readouterr().out)
+    assert "A1" not in said
+    claim = replace(CLAIMS["L2"], checks=(*CLAIMS["L2"].checks, *CLAIMS["A1"].checks))
+    result = judged(claim, as_they_are([claim], own))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert [finding.evidence for finding in result.findings][-1] == "not run yet"
+    (own / "looped_energy.nc").write_bytes(b"no dataset")
+    assert simulation.main(arguments) == 2
+    assert "is no finished run as it was written" in capsys.readouterr().err
+    (own / "looped_energy.nc").unlink()
+    assert simulation.main(arguments) == 2
+    assert "holds no run that these claims rest on" in capsys.readouterr().err
+
+
+def test_claims_that_say_why_they_stay_open_do():
+    kept = {claim.id: record.recorded(claim.preset or "default").get(claim.id) for claim in CLAIMS.values()}
+    assert {name: kept[name]["verdict"] for name, claim in CLAIMS.items() if claim.undecided} == {
+        name: "INCONCLUSIVE" for name, claim in CLAIMS.items() if claim.undecided
+    }
 
 
 @pytest.mark.parametrize("preset", ["smoke", "default", "evidence"])

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import norm
 
 import meanfield as mf
 from meanfield.common.estimates import critical_z
@@ -69,6 +70,22 @@ def test_skewed_draws_count_for_less():
     measured = xr.Dataset(columns, attrs={"draws": 400})
     assert effective_draws(measured, "x") == pytest.approx(80)
     assert Bands.of(10, 80).alarm > Bands.of(10, 400).alarm
+
+
+def test_a_larger_budget_of_false_alarms_has_a_narrower_band_of_alarm():
+    """And the same band of doubt: in a thousandth of runs the worst of ten Gaussian numbers is beyond it."""
+    rare, seldom = (Bands.of(10, 1e6, gaussian=True, budget=budget) for budget in (1e-6, 1e-3))
+    assert rare.doubt == seldom.doubt
+    assert seldom.alarm == pytest.approx(norm.isf(1e-3 / 20), rel=1e-4)
+    assert rare.alarm == pytest.approx(norm.isf(1e-6 / 20), rel=1e-4)
+    judges = Judges(budget=1e-3)
+
+    @judges.decide(claim="it is 0", rival="it is 1", measured="it")
+    def judge_it(dataset):
+        return Contest(Deviation(4.0, 1.0), Deviation(0.0, 1.0), draws=1e6, gaussian=True)
+
+    assert judge_it(xr.Dataset(attrs={"draws": 1})).verdict is Verdict.REFUTED
+    assert Contest(Deviation(4.0, 1.0), Deviation(0.0, 1.0), gaussian=True).weigh(1, 1e6).verdict is not Verdict.REFUTED
 
 
 def test_gaussian_numbers_all_count_and_skewed_ones_for_half():
