@@ -58,7 +58,7 @@ def test_what_holds_instead_is_said_of_refuted_claims_alone():
 
 
 def test_open_claims_say_what_is_lacking():
-    """By design what the claim says; otherwise the most draws that a comparison asks for, where all that are open do."""
+    """By design what the claim says; else the most draws that a comparison asks for, where all that are open do."""
     by_design = Judgement(CLAIMS["S10s"], Verdict.INCONCLUSIVE, [FINDING])
     assert table_of([by_design]).rows[0][-1] == CLAIMS["S10s"].undecided != ""
     few, many = (replace(FINDING, verdict=Verdict.INCONCLUSIVE, needed=need, made=16) for need in (20.0, 1900.0))
