@@ -208,7 +208,7 @@ def judged(claim: Claim, made: Mapping[str, Evidence]) -> Result:
 
 def _not_run(check: Check) -> Finding:
     words = f"as the others, by the run {check.run}"
-    return Finding(words, "none", Verdict.INCONCLUSIVE, "not run yet", "none: not run")
+    return Finding(words, "none", Verdict.INCONCLUSIVE, "not run yet", "none: not run", measured="nothing yet")
 
 
 def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.learning_rate_search import first_steps
@@ -23,7 +24,7 @@ def test_rates_that_follow_one_step_are_confirmed_and_shuffled_ones_are_not(foll
     rates = followed["tuned_rate_log10"]
     level = followed.assign(tuned_rate_log10=rates.mean("depth") + 0 * rates)
     off = first_steps.judge_slopes(level, group)
-    slopes = [first_steps.step_slope(followed.sel(family=name), f"{of}_scale")[0] for of, name in _members(group)]
+    slopes = [tuned_rates.drawn_slope(followed.sel(family=name), f"{of}_scale")[0] for of, name in _members(group)]
     steep = max(map(abs, slopes)) > 2 * first_steps.ALLOWED
     assert (off.verdict is Verdict.REFUTED) is steep
 
@@ -40,7 +41,7 @@ def test_the_scale_of_a_wrong_optimizer_loses(followed):
     descended = followed.assign(tuned_rate_log10=np.log10(followed[f"descent_{of}_scale"]))
     for name in ("residual mlp multiplier", "residual mlp k=2"):
         at = followed.sel(family=[name])
-        apart = [first_steps.step_slope(at.sel(family=name), f"{whose}{of}_scale")[0] for whose in ("", "descent_")]
+        apart = [tuned_rates.drawn_slope(at.sel(family=name), f"{whose}{of}_scale")[0] for whose in ("", "descent_")]
         if abs(np.diff(apart)[0]) > 1.2 * first_steps.ALLOWED:
             verdict = first_steps.judge_slopes(descended.sel(family=[name]), "residual nets").verdict
             assert verdict is Verdict.REFUTED

@@ -21,6 +21,8 @@ from sims.learning_rate_search.study import STUDY as simulation
 from tests.sims.commands import finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
+# Under whose names made-up rates are judged, in the order of the families above.
+JUDGED = ["mlp", "cnn on mnist", "residual mlp init", "transformer post"]
 SMALL = ["--depths", "2", "4", "--channels", "4", "--width", "16", "--draws", "2", "--samples", "64", "--workers", "1"]
 SMALL += ["--spacing", "0.125"]
 
@@ -34,13 +36,15 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def made_up(finished):
-    """Five depths, 64 seeds, and rates that follow the one-step scale but for errors of 0.005 decades."""
+    """Five depths, 64 seeds of nets that learn, and rates that follow one step but for errors of 0.005 decades."""
     scale = finished["one_step_scale"].interp(depth=[2, 2.5, 3, 3.5, 4], method="linear")
     noise = np.random.default_rng(0).normal(scale=0.005, size=scale.shape)
     rates = np.log10(scale) + noise
     changed = {"one_step_scale": scale, "tuned_rate_log10": rates, "tuned_rate_log10_stderr": 0 * rates + 0.005}
     changed |= {"stable_rate": 10**rates, "stable_rate_stderr": 0.005 * 10**rates, "located": 0 * rates + 64}
-    kept = finished[["printed_slope"]].assign(changed)
+    changed |= {"absolute_scale": scale, "absolute_scale_stderr": 0.001 * scale}
+    changed |= {"final_loss": (0.1 + 0 * rates).expand_dims(rate=[1.0], draw=64)}
+    kept = finished[["printed_slope", "chance_loss"]].assign(changed).assign_coords(family=JUDGED)
     return kept.assign_attrs(finished.attrs | {"draws": 64})
 
 
@@ -74,8 +78,12 @@ def test_one_step_scales_are_those_of_each_net(finished):
 
 def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
     """Shuffled labels of depth give slope 0, and rates without a slope refute the law wherever it has one."""
-    for family in FAMILIES:
+    for family in JUDGED:
         assert claims.judge_one_step(made_up, family).verdict is Verdict.CONFIRMED
+    idle = made_up.assign(final_loss=2 + made_up["final_loss"])
+    verdicts = [claims.judge_one_step(idle, family).verdict for family in JUDGED]
+    assert verdicts == [*[Verdict.INCONCLUSIVE] * 3, Verdict.CONFIRMED]  # no Transformer of these runs learns
+    assert claims.judge_stable_rate(idle).verdict is Verdict.INCONCLUSIVE
     order = np.random.default_rng(1)
     slopes = []
     for _ in range(200):
@@ -89,7 +97,7 @@ def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
     assert claims.judge_stable_rate(off).verdict is Verdict.REFUTED
     flat = made_up.assign(tuned_rate_log10=0 * made_up["tuned_rate_log10"])
     assert claims.judge_one_step(flat, "mlp").verdict is Verdict.REFUTED
-    assert claims.judge_one_step(flat, "loop linear").verdict is not Verdict.REFUTED
+    assert claims.judge_one_step(flat, "residual mlp init").verdict is not Verdict.REFUTED
 
 
 def test_only_gradient_descent_is_held_to_the_curvature(made_up):
@@ -103,7 +111,7 @@ def test_only_gradient_descent_is_held_to_the_curvature(made_up):
 
 def test_slopes_and_errors_are_those_of_least_squares(made_up):
     """Errors by 2,000 draws of the rates; degrees of freedom between those of one depth and of all."""
-    at = tuned_rates.family_at(made_up, "cnn")
+    at = tuned_rates.family_at(made_up, "cnn on mnist")
     law = tuned_rates.tuned_slope(at)
     logs = np.log10(at["depth"].values)
     np.testing.assert_allclose(law.exponent, np.polyfit(logs, at["tuned_rate_log10"].values, 1)[0])
@@ -153,10 +161,10 @@ def test_depths_without_a_minimum_are_left_out(made_up):
 
 def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
     """Not where a net has no minimum, nor where the error is that of stable rates, of which few nets are drawn."""
-    lost = made_up["tuned_rate_log10"].where((made_up["family"] != "cnn") | (made_up["depth"] != 3))
+    lost = made_up["tuned_rate_log10"].where((made_up["family"] != "cnn on mnist") | (made_up["depth"] != 3))
     finding = claims.judge_stable_rate(made_up.assign(tuned_rate_log10=lost))
     assert finding.verdict is Verdict.INCONCLUSIVE
-    assert "1 of 20 nets have no minimum" in finding.evidence
+    assert "1 of 20 nets that learn have no minimum" in finding.evidence
     errors = {"tuned_rate_log10_stderr": 0.001, "stable_rate_stderr": 0.15}
     swapped = made_up.assign({name: 0 * made_up["stable_rate"] + error for name, error in errors.items()})
     few = swapped.assign(stable_rate=10 ** made_up["tuned_rate_log10"])
@@ -231,7 +239,7 @@ def test_report_and_figure(finished):
     assert max(map(len, printed.splitlines())) <= 100
     assert printed.startswith("Question: ")
     assert all(family in printed for family in FAMILIES)
-    assert "In practice" in printed
+    assert "In practice: tune at one depth" in " ".join(printed.split())
     panels = figure.draw(finished).axes
     tuned = 10 ** finished["tuned_rate_log10"].sel(family="mlp").values
     np.testing.assert_allclose(panels[0].lines[0].get_ydata(), tuned)
@@ -270,14 +278,17 @@ def test_the_papers_fit_weighs_depths_by_their_variances():
 
 
 def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
-    """The scale is of white inputs and labels, and residual nets are fully connected: no wider words than that."""
-    for name in ("T1", "T2", "T3", "T4"):
-        assert "white inputs and labels" in CLAIMS[name].statement
+    """One step of the net that trains, of nets that learn but for Transformers; white inputs are called so."""
+    for name in ("T1", "T2", "T3"):
+        assert "one step moves their layers" in CLAIMS[name].statement
+        assert "nets whose loss is below a third of chance" in CLAIMS[name].hypotheses
+        assert CLAIMS[name].preset == "evidence"
     for name in ("T2", "T3"):
         families = {check.judge.keywords["family"] for check in CLAIMS[name].checks}
-        assert {family.split()[:2] == ["residual", "mlp"] for family in families} == {True}
-        assert "fully-connected" in CLAIMS[name].statement
-    assert "60 nets decide" in CLAIMS["T1"].hypotheses
+        assert {family.split()[0] for family in families} == {"residual"}
+        assert {"mlp", "cnn"} == {family.split()[1] for family in families}
+    assert "which hardly learn" in CLAIMS["T4"].hypotheses
     printed = " ".join(simulation.document(finished).text().split())
-    assert "one-step scale of white inputs and labels?" in printed
-    assert "not the one-step scale of the nets that train" in printed
+    assert "one step of the optimizer that trains says?" in printed
+    assert "white: the mean field's learning-rate scale" in printed
+    assert "No net of this run ends below a third" in printed
