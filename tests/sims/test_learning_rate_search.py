@@ -97,7 +97,8 @@ def test_rates_that_follow_the_law_are_told_from_those_that_do_not(made_up):
     assert claims.judge_stable_rate(off).verdict is Verdict.REFUTED
     flat = made_up.assign(tuned_rate_log10=0 * made_up["tuned_rate_log10"])
     assert claims.judge_one_step(flat, "mlp").verdict is Verdict.REFUTED
-    assert claims.judge_one_step(flat, "residual mlp init").verdict is not Verdict.REFUTED
+    level = flat.assign(absolute_scale=1 + 0 * flat["absolute_scale"])
+    assert claims.judge_one_step(level, "residual mlp init").verdict is Verdict.CONFIRMED
 
 
 def test_only_gradient_descent_is_held_to_the_curvature(made_up):
