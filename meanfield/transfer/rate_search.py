@@ -127,8 +127,8 @@ def minima(log_rates: Array, losses: Array) -> tuple[Array, Array]:
     centre is the minimum; where it leads to the first or the last rate, that of the least loss is. Where losses rise
     faster above the minimum than below, the vertex lies below the minimum: by 0.1 to 0.2 decades for three steps of
     gradient descent on a quadratic. A cubic lies 0.09 below there. In the 36 nets of `sims.learning_rate_search
-    --spacing 0.125` it lies 0.024 +- 0.006 above the parabola's vertex on average, and
-    scatters 1.2 times as widely over seeds.
+    --spacing 0.125` it lies 0.024 +- 0.006 above the parabola's vertex on average, and scatters 1.2 times as widely
+    over seeds.
 
     A minimum without a vertex inside the fitted rates is one of the rates that were tried: the loss is least somewhere
     between its neighbours r_- and r_+, and uniform over them has the standard deviation (r_+ - r_-) / sqrt(12). Beside

@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
         write_text_whole(options.page, recorded_page(options.preset))
         print(f"written {options.page}")
         return 0
+    if options.as_they_are:
+        _require_nothing_to_run(options)
     require_count("--seed", options.seed, minimum=0)
     require_count("--seeds", options.seeds, minimum=1)
     require_count("--times", options.times, minimum=1)
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         if options.record:
             print(f"\nrecorded {record.keep_counts(counts, options.preset, options.times)}")
         return 0
-    evidence_by_run = as_they_are(claims, folder) if options.as_they_are else evidence(claims, shared, folder)
+    evidence_by_run = as_they_are(claims, shared, folder) if options.as_they_are else evidence(claims, shared, folder)
     claims = [claim for claim in claims if evidence_by_run.keys() & set(claim.runs)]
     results = [judged(claim, evidence_by_run) for claim in claims]
     print(report.document(results, evidence_by_run).text())
@@ -96,6 +98,11 @@ def _require_recordable(options: argparse.Namespace) -> None:
             f"--times is {options.times}, and the verdict that is recorded for a preset has the preset's draws; drop "
             "--times, or count the verdicts of several seeds with --seeds"
         )
+
+
+def _require_nothing_to_run(options: argparse.Namespace) -> None:
+    if given := [flag for flag, value in {"--force": options.force, "--seeds": options.seeds > 1}.items() if value]:
+        raise ValueError(f"--as-they-are reads finished runs and makes none; drop {', '.join(given)}")
 
 
 def _require_page_alone(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
@@ -50,7 +51,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        return " ".join([f"sims.{self.simulation}", *self.arguments])
+        return shlex.join([f"sims.{self.simulation}", *self.arguments])
 
 
 @dataclass(frozen=True)
@@ -139,13 +140,12 @@ def chosen_claims(only: str | None, preset: str) -> list[Claim]:
 def evidence(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str, Evidence]:
     """Every simulation that the claims rest on, run or read."""
     require_writable(folder)
-    checks = (check for claim in claims for check in claim.checks)
-    jobs = {check.run: Job(check.run, check.simulation, check.arguments) for check in checks}
-    for job in jobs.values():
+    jobs = _jobs(claims)
+    for job in jobs:
         simulation(job.simulation).require_installed()  # an extra that is missing is told before an hour's work
-    long, short = split(list(jobs.values()), run)
+    long, short = split(jobs, run)
     made = {outcome.run: outcome for outcome in (*_one_by_one(long, run, folder), *_side_by_side(short, run, folder))}
-    return {name: made[name] for name in jobs}
+    return {job.name: made[job.name] for job in jobs}
 
 
 def split(jobs: list[Job], run: RunOptions) -> tuple[list[Job], list[Job]]:
@@ -180,22 +180,36 @@ def _side_by_side(jobs: list[Job], run: RunOptions, folder: Path) -> Iterator[Ev
             yield outcome
 
 
-def as_they_are(claims: Sequence[Claim], folder: Path) -> dict[str, Evidence]:
+def as_they_are(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[str, Evidence]:
     """The finished datasets of a folder that the claims rest on, whatever version made them; nothing is run.
 
     Raises:
-        ValueError: a file that is no finished run, or none of any of these claims.
+        ValueError: a file that is no finished run, or that of another command; none of any of these claims.
     """
-    names = dict.fromkeys(run for claim in claims for run in claim.runs)
-    stored = {name: (path := folder / f"{name}.nc", as_it_is(path)) for name in names}
-    made = {
-        name: Evidence(name, str(dataset.attrs["command"]), path, dataset)
-        for name, (path, dataset) in stored.items()
-        if dataset is not None
-    }
+    made = {}
+    for job in _jobs(claims):
+        path, command = folder / f"{job.name}.nc", " ".join([f"python -m {job.title}", *_sizes(job, run)])
+        if (dataset := as_it_is(path)) is None:
+            continue
+        if dataset.attrs["command"] != command:
+            raise ValueError(f"{path} is of {dataset.attrs['command']!r}, and these claims rest on {command!r}")
+        made[job.name] = Evidence(job.name, command, path, dataset)
     if not made:
         raise ValueError(f"{folder} holds no run that these claims rest on: drop --as-they-are, to make them")
     return made
+
+
+def _jobs(claims: Sequence[Claim]) -> list[Job]:
+    """Each run that the claims rest on, once."""
+    checks = (check for claim in claims for check in claim.checks)
+    return list({check.run: Job(check.run, check.simulation, check.arguments) for check in checks}.values())
+
+
+def _sizes(job: Job, run: RunOptions) -> list[str]:
+    """Preset, seed and times, as far as the simulation has them."""
+    takes = simulation(job.simulation).parse([])
+    named = [name for name in ("preset", "seed", *["times"] * (run.times > 1)) if name in takes]
+    return [word for name in named for word in (f"--{name}", str(getattr(run, name)))]
 
 
 def judged(claim: Claim, made: Mapping[str, Evidence]) -> Result:
@@ -215,10 +229,8 @@ def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:
     """Make one run, or read what an equal run has written."""
     experiment = simulation(job.simulation)
     path = folder / f"{job.name}.nc"
-    takes = experiment.parse([])
-    named = [name for name in ("preset", "seed", *["times"] * (run.times > 1)) if name in takes]
-    sizes = [word for name in named for word in (f"--{name}", str(getattr(run, name)))]
-    workers = worker_arguments(run.workers) if "workers" in takes else []
+    sizes = _sizes(job, run)
+    workers = worker_arguments(run.workers) if "workers" in experiment.parse([]) else []
     arguments = [*job.arguments, *sizes, *workers, *["--force"] * run.force]
     command = " ".join([f"python -m {job.title}", *sizes])
     begun = _processor_seconds()

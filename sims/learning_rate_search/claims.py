@@ -98,7 +98,7 @@ def judge_one_step(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     claimed, error = tuned_rates.drawn_slope(at, ABSOLUTE)
     made = tuned_rates.slope_ruling(at, claimed, RIVALS[family], error=error)
     if isinstance(made, Contest):
-        of_mean = scale_slope(at, "absolute_mean_scale") if "absolute_mean_scale" in at else np.nan
+        of_mean = scale_slope(at, "absolute_mean_scale")
         made = replace(made, shown=f"{made.shown}; by the mean over nets one step has {of_mean:.2f}")
     return made
 

@@ -159,9 +159,16 @@ def test_finished_runs_are_judged_as_they_are(folder, tmp_path, monkeypatch, cap
     assert "L2: recorded nothing, now CONFIRMED" in (said := capsys.readouterr().out)
     assert "A1" not in said
     claim = replace(CLAIMS["L2"], checks=(*CLAIMS["L2"].checks, *CLAIMS["A1"].checks))
-    result = judged(claim, as_they_are([claim], own))
+    result = judged(claim, as_they_are([claim], RunOptions("smoke", 0, Workers(1), force=False), own))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert [finding.evidence for finding in result.findings][-1] == "not run yet"
+    for more, words in {
+        "--seed 1": "these claims rest on",
+        "--seeds 2": "drop --seeds",
+        "--force": "drop --force",
+    }.items():
+        assert simulation.main([*arguments, *more.split()]) == 2
+        assert words in capsys.readouterr().err
     (own / "looped_energy.nc").write_bytes(b"no dataset")
     assert simulation.main(arguments) == 2
     assert "is no finished run as it was written" in capsys.readouterr().err

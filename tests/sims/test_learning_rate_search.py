@@ -42,7 +42,7 @@ def made_up(finished):
     rates = np.log10(scale) + noise
     changed = {"one_step_scale": scale, "tuned_rate_log10": rates, "tuned_rate_log10_stderr": 0 * rates + 0.005}
     changed |= {"stable_rate": 10**rates, "stable_rate_stderr": 0.005 * 10**rates, "located": 0 * rates + 64}
-    changed |= {"absolute_scale": scale, "absolute_scale_stderr": 0.001 * scale}
+    changed |= {"absolute_scale": scale, "absolute_scale_stderr": 0.001 * scale, "absolute_mean_scale": scale}
     changed |= {"final_loss": (0.1 + 0 * rates).expand_dims(rate=[1.0], draw=64)}
     kept = finished[["printed_slope", "chance_loss"]].assign(changed).assign_coords(family=JUDGED)
     return kept.assign_attrs(finished.attrs | {"draws": 64})
