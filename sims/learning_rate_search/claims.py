@@ -203,9 +203,10 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     return [*own, *law, *placement, *([judge_stable_rate(dataset)] if descends else [])]
 
 
-def _of(*families: str) -> tuple[Check, ...]:
+def _of(*families: str, arguments: tuple[str, ...] = ()) -> tuple[Check, ...]:
     """The one-step scale's checks of these families."""
-    return checks(NAME, *(partial(judge_one_step, family=family) for family in families))
+    judges = (partial(judge_one_step, family=family) for family in families)
+    return checks(NAME, *judges, arguments=arguments)
 
 
 TABLE = "Zhang et al. 2026, table 1, figures 3, 4; by training of our own"
@@ -216,6 +217,10 @@ PROXY = (
 # What is run: nets that learn, by gradient descent. Until then these rows were of nets trained for one epoch, which
 # hardly learn, and of white inputs and labels; scale, data and bands were chosen after those runs, and before these.
 DESCENDED = f"gradient descent, {TRAINED}; the scale is that of one step on the data, by the change of the layers"
+# Fully-connected residual nets, which are cheap to train, on four times the seeds: the first 12 did not decide.
+INIT, K2 = "residual mlp init", "residual mlp k=2"
+MORE_SEEDS = ("--families", INIT, K2, "--draws", "48")
+SECOND_LOOK = "48 seeds of fully-connected nets, of which the first 12 were looked at before and did not decide"
 CLAIMS = (
     Claim(
         id="A21b",
@@ -253,8 +258,8 @@ CLAIMS = (
         brief="tuned rates of small residual nets of variance 1/K follow one step over depth",
         printed=PROXY,
         hypotheses=f"{DESCENDED}; branches of one layer; the paper derives K^(-3/2) for this scale, which tends to "
-        "K^-1",
-        checks=_of("residual mlp init", "residual cnn init on mnist"),
+        f"K^-1; {SECOND_LOOK}",
+        checks=_of(INIT, arguments=MORE_SEEDS) + _of("residual cnn init on mnist"),
         preset=PRESET,
     ),
     Claim(
@@ -267,8 +272,9 @@ CLAIMS = (
         brief="tuned rates of other small residual nets follow one step over depth",
         printed=PROXY,
         hypotheses=f"{DESCENDED}; branches of one layer under the multiplier; the paper takes the multiplier for "
-        "variance 1/K and absorbs the depth of a branch; this scale tends to K^0",
-        checks=_of("residual mlp multiplier", "residual cnn multiplier on mnist", "residual mlp k=2"),
+        "variance 1/K and absorbs the depth of a branch; this scale tends to K^0; "
+        f"branches of two layers: {SECOND_LOOK}",
+        checks=_of("residual mlp multiplier", "residual cnn multiplier on mnist") + _of(K2, arguments=MORE_SEEDS),
         preset=PRESET,
     ),
     Claim(
