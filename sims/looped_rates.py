@@ -3,14 +3,16 @@
 Language models of one Llama-style pre-norm block that is applied L times, between an embedding and a readout, learn to
 predict the next character of English text by Adam, as in figure 3 of Wang et al. 2026 at 340M parameters. Branches are
 multiplied by L^(-1/2) ("sqrt") or 1/L ("linear"). For every L the rate that minimises the training loss is searched
-for; further nets are trained at that rate, whose losses compare the scalings. Beside stand the rates at which one step
-of the optimizer that trains, on its text and batches, moves the layers or the outputs by 1. The rate is constant in
-training: without warm-up, decay or weight decay, which the paper has.
+for; further nets are trained at that rate, whose losses compare the scalings. With --blocks own the L blocks have
+weights of their own, as those of a GPT have. Beside stand the rates at which one step of the optimizer that trains, on
+its text and batches, moves the layers or the outputs by 1. The rate is constant in training: without warm-up, decay or
+weight decay, which the paper has.
 """
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -22,6 +24,7 @@ from meanfield.execution import scales_run, simulate_all
 from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import (
+    PAPERS_EXPONENT,
     Claim,
     Contest,
     Finding,
@@ -48,14 +51,21 @@ NAME = "looped_rates"
 
 # What is asked for.
 
+SHARED, OWN = "shared", "own"
 OPTIONS = (
     Option(
         "loops",
-        "numbers of loops, two or more",
+        "numbers of loops, or of blocks, two or more",
         int,
         metavar="L",
         many="+",
         check=ladder_of(2, "a slope", maximum=MOST_LAYERS // 2, why="numbers of loops"),
+    ),
+    Option(
+        "blocks",
+        "weights of the L blocks: shared, one block that is applied L times (default), or own",
+        default=SHARED,
+        choices=(SHARED, OWN),
     ),
     Option("width", "channels of a token", int, metavar="N"),
     Option("heads", "heads of attention", int, 2),
@@ -104,6 +114,7 @@ TRAINING = ("steps", "batch_size", "optimizer", "backend")
 # By its name in the library. One loop makes two additions, of attention and of the FFN, and the factor counts these.
 SQRT, LINEAR = "sqrt", "linear"
 SCALINGS = {SQRT: "multiplier_sqrt", LINEAR: "multiplier_linear"}
+FACTORS = {SQRT: "(2 L)^(-1/2)", LINEAR: "1/(2 L)"}
 # Llama's: hidden units of a gated FFN over the width, so that it has as many weights as an ungated one of four.
 FFN = 8 / 3
 
@@ -137,7 +148,8 @@ def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
     llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
     text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
     sizes = {name: getattr(options, name) for name in ("width", "heads", "tokens")}
-    return Transformer(depth=loops, tied=True, scaling=SCALINGS[scaling], readout="every", **sizes, **llama, **text)
+    blocks: dict[str, Any] = {"depth": loops, "tied": options.blocks == SHARED}
+    return Transformer(scaling=SCALINGS[scaling], readout="every", **blocks, **sizes, **llama, **text)
 
 
 def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, loops: int) -> Tuning:
@@ -166,10 +178,8 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, _step_scales(options, results, tunings)),
         xr.Dataset({"learned_loss": loss_of_pairs(*map(np.asarray, tunings[0].data))}),
     ]
-    described = attributes(
-        options, "width", "heads", "tokens", "steps", "batch_size", "optimizer", "tuning_seeds", "spacing"
-    )
-    return xr.merge(parts).assign_attrs(described)
+    names = ("blocks", "width", "heads", "tokens", "steps", "batch_size", "optimizer", "tuning_seeds", "spacing")
+    return xr.merge(parts).assign_attrs(attributes(options, *names))
 
 
 def _row(of_net: xr.Dataset) -> dict[str, Any]:
@@ -205,6 +215,7 @@ def _tuned_losses(
 # errors are those of `tuned_rates`.
 
 JUDGES = Judges("Wang et al. 2026", budget=tuned_rates.TRAINED_BUDGET)
+OF_OWN_BLOCKS = Judges(budget=tuned_rates.TRAINED_BUDGET)
 
 # Slopes of the tuned rate in L by equation 4, L^(alpha - 1), under branches times L^(-alpha).
 CLAIMED = {SQRT: -0.5, LINEAR: 0.0}
@@ -291,6 +302,32 @@ def judge_shift(dataset: xr.Dataset) -> Contest | Ruling:
 )
 def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
     return tuned_rates.slope_ruling(learned_at(dataset, SQRT), CLAIMED[SQRT], CLAIMED[LINEAR], sizes="loops")
+
+
+# Of blocks of their own weights: slopes that differ by no more are one, and a rival's lies at least so far away.
+ALLOWED, APART = 0.15, 0.4
+
+
+@OF_OWN_BLOCKS.decide(
+    claim="GPTs that learn under {optimizer}, branches times {factor}: tuned rates have over blocks the slope of one "
+    "step, {claimed:.2f}, by the relative change of the layers",
+    brief="Blocks of own weights times {factor}: tuned rates have the slope of one step, {claimed:.2f}",
+    rival="slope {rival:g}",
+    measured="the slope of the rates that minimise the training loss, of nets that learn",
+    cases=[{"scaling": scaling} for scaling in SCALINGS],
+)
+def judge_own_blocks(dataset: xr.Dataset, scaling: str) -> Contest | Ruling:
+    at = learned_at(dataset, scaling)
+    claimed, error = tuned_rates.drawn_slope(at, "relative_scale")
+    rival = 0.0 if abs(claimed) >= APART else PAPERS_EXPONENT
+    made = tuned_rates.slope_ruling(at, claimed, rival, error=error, allowance=ALLOWED, sizes="blocks")
+    words = {"optimizer": dataset.attrs["optimizer"], "factor": FACTORS[scaling]}
+    return replace(made, words=made.words | words)
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """On one block that is applied over and over, or on blocks of their own."""
+    return (JUDGES if dataset.attrs["blocks"] == SHARED else OF_OWN_BLOCKS).findings(dataset)
 
 
 def _narrow(dataset: xr.Dataset) -> float:
@@ -405,6 +442,22 @@ CLAIMS = (
         premise="the first step at initialisation stands for 448 steps of training",
         preset=PRESET,
     ),
+    Claim(
+        id="E1e",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="tuned rates of pre-norm GPTs of characters, whose blocks have weights of their own, fall over depth "
+        "as one step of Adam says, to 0.15 in the slope, by the relative change of the layers",
+        brief="tuned slopes of GPTs of characters are those of one step of Adam",
+        printed="no sentence of a paper: a question of our own, whether the step that is made first tells how nets "
+        "train",
+        hypotheses=f"{SMALL_SCALE}; 1 .. 8 blocks, branches times (2 L)^(-1/2) and 1/(2 L); sizes and bands were "
+        "written down before these runs, and after those of one block that is applied over and over",
+        checks=checks(
+            NAME, *(partial(judge_own_blocks, scaling=scaling) for scaling in SCALINGS), arguments=("--blocks", OWN)
+        ),
+        preset=PRESET,
+    ),
 )
 
 # What is printed.
@@ -414,6 +467,8 @@ WORDS = {
     "parabola of ln(loss) over log10(rate) for every seed, and the geometric mean of these over seeds.",
     "loss": "mean over draws, nets that the rate was not tuned on, at the tuned rate; linear less sqrt from the same "
     "initial weights and mini-batches.",
+    "step, absolute; relative; outputs": "the slope of the rate at which one step of the optimizer that trains moves "
+    "the layers by 1, each by its own size, or the outputs by 1; medians over drawn nets.",
     "sqrt, linear": "branches times (2 L)^(-1/2) and 1/(2 L), as a loop adds two branches.",
 }
 
@@ -429,10 +484,19 @@ def _slope_title(dataset: xr.Dataset) -> str:
     return f"Slopes of the tuned rate in L over {loops[0]} .. {loops[-1]}"
 
 
+# Scales of one step whose slopes stand beside those of tuned rates.
+OF_STEP = ("absolute", "relative", "outputs")
+
+
 def _slope_columns(dataset: xr.Dataset) -> list[Column]:
+    def of_step(at: xr.Dataset, of: str) -> str:
+        slope, error = tuned_rates.drawn_slope(at_tuned(dataset, str(at["scaling"].values)), f"{of}_scale")
+        return fitted(PowerLaw(slope, error, 1.0))
+
     return [
         Column("tuned rate", lambda at: fitted(tuned_slope(dataset, str(at["scaling"].values)))),
         Column("L^(alpha-1)", lambda at: number(CLAIMED[str(at["scaling"].values)])),
+        Column([f"step, {of}" for of in OF_STEP], lambda at: [of_step(at, of) for of in OF_STEP]),
     ]
 
 
@@ -472,13 +536,13 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=Report(
-        question="Do tuned rates of looped Transformers align over the loops L under the factor 1/L?",
+        question="Do tuned rates of Transformers go over L blocks of {blocks} weights as claimed?",
         answer=_answer,
         heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} "
-        "at a constant rate;\nwidth {width}, {heads} heads, one block applied L times; every rate is tuned on "
+        "at a constant rate;\nwidth {width}, {heads} heads, L blocks of {blocks} weights; every rate is tuned on "
         "{tuning_seeds} nets,\nand {draws} others train at it; seed {seed}",
         parts=[SLOPE_TABLE, RATE_TABLE, LOSS_TABLE],
-        findings=JUDGES.findings,
+        findings=findings,
         words=WORDS,
     ),
     claims=CLAIMS,

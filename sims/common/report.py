@@ -137,7 +137,7 @@ class Report:
     """The report on a dataset, as a declaration.
 
     Attributes:
-        question: one line.
+        question: one line, with {NAME} for an attribute of the dataset.
         answer: (dataset, findings) -> one line.
         heading: what was run, with {NAME} for an attribute of the dataset, and {net} for all fields of its net; or made
             from the dataset.
@@ -168,7 +168,7 @@ class Report:
         brief = [] if self.brief is None else made_of(self.brief, dataset)
         heading = self.heading(dataset) if callable(self.heading) else self.heading
         return Document(
-            question=self.question,
+            question=self.question.format_map(dataset.attrs),
             answer=summary or unanswered,
             heading=heading.format_map({**dataset.attrs, "net": described_net(dataset)}),
             findings=findings,

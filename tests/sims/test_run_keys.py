@@ -76,6 +76,7 @@ OWN_WORDS = {
     ("learning_rate_transfer", "across"): ["width"],
     ("learning_rate_search", "grid"): ["9"],
     ("learning_rate_transfer", "precision"): ["float64"],
+    ("looped_rates", "blocks"): ["own"],
     ("looped_rates", "heads"): ["4"],
     ("looped_rates", "optimizer"): ["lion"],
     ("looped_rates", "width"): ["16"],

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sims.claims.catalogue import CLAIMS
 from tests.sims.claim_controls.changes import ERROR, many_draws, put
 
 
@@ -98,6 +99,20 @@ def _looped(scaling, slope=None):
     return exact
 
 
+def own_blocks_follow_one_step(runs):
+    """Tuned rates of GPTs that learn, of own blocks, fall as one step by the relative change."""
+    (name,) = {check.run for check in CLAIMS["E1e"].checks}
+    dataset = runs[name]
+    scale = dataset["relative_scale"]
+    put = {
+        "tuned_rate_log10": np.log10(scale),
+        "tuned_rate_log10_stderr": 0 * scale + ERROR**2,
+        "located": 0 * dataset["located"] + 64,
+        "relative_scale_stderr": ERROR**2 * scale,
+    }
+    return {name: _learned(dataset.assign(put))}
+
+
 def _learned(dataset):
     """All nets end below the loss of pairs of letters."""
     return dataset.assign(learned_loss=1 + dataset["tuned_loss"].max())
@@ -112,6 +127,7 @@ def linear_losses_are_lower(runs):
 
 
 CONTROLS = {
+    "E1e": own_blocks_follow_one_step,
     "L1a": energies_creep,
     "L1b": tied_growth_as_printed,
     "L2": stacks_grow_as_loops,
