@@ -253,10 +253,12 @@ MORE_SEEDS, SEEDED = ("--families", *GROUPS["loops"][1], "--draws", "96"), ("sgd
 
 
 def _slopes(id: str, group: str, words: str, scale: str, more_seeds: Sequence[str] = ()) -> Claim:
-    found = dict(
+    by_optimizer = dict(
         zip(OPTIMIZERS, checks_of_optimizers(NAME, partial(judge_slopes, group=group), OPTIMIZERS), strict=True)
     )
-    found |= {name: replace(found[name], arguments=(*more_seeds, *found[name].arguments)) for name in SEEDED}
+    by_optimizer |= {
+        name: replace(by_optimizer[name], arguments=(*more_seeds, *by_optimizer[name].arguments)) for name in SEEDED
+    }
     second = "; under descent and AdamW on 96 seeds, of which the first 12 were looked at before and did not decide"
     return Claim(
         id=id,
@@ -268,7 +270,7 @@ def _slopes(id: str, group: str, words: str, scale: str, more_seeds: Sequence[st
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; the scale was chosen after a prototype's runs, bands and sizes before these "
         f"runs{second if more_seeds else ''}",
-        checks=tuple(found.values()),
+        checks=tuple(by_optimizer.values()),
         preset=PRESET,
     )
 
