@@ -49,12 +49,12 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
         moves, stderr = rates - rates[0], np.hypot(errors, errors[0])
         stderr[0] = 0.0
         losses = of_table[f"tuned_loss_by_{direction}"].clip(max=of_table["chance_loss"]).mean("draw", skipna=False)
-        beside = aside(sizes, place, len(tables))
-        axes.errorbar(beside, moves, stderr, color=TABLES[table], fmt="-", lw=1.0, label=LABELS[table])
+        stands_at = aside(sizes, place, len(tables))
+        axes.errorbar(stands_at, moves, stderr, color=TABLES[table], fmt="-", lw=1.0, label=LABELS[table])
         learned = (losses < of_table["learned_loss"]).values
         for where, fill in ((learned, TABLES[table]), (~learned, "none")):
             if where.any():
-                axes.plot(beside[where], moves[where], "o", color=TABLES[table], mfc=fill)
+                axes.plot(stands_at[where], moves[where], "o", color=TABLES[table], mfc=fill)
     by_size(axes, sizes, direction)
 
 

@@ -83,10 +83,10 @@ def _means(
     for place, ((family, color), schedule) in enumerate(series):
         of_series = {"family": family, "schedule": schedule}
         middle, error, open_marks = (values.sel(of_series).values for values in (log, spread, hardly))
-        beside, label = aside(sizes, place, len(series)), family if schedule == schedules[0] else None
-        points_of_logs(axes, beside, middle, error, fmt=LINES[schedule], color=color, label=label)
+        stands_at, label = aside(sizes, place, len(series)), family if schedule == schedules[0] else None
+        points_of_logs(axes, stands_at, middle, error, fmt=LINES[schedule], color=color, label=label)
         for where, fill in ((~open_marks, color), (open_marks, "white")):
-            axes.plot(beside[where], 10.0 ** middle[where], "o", color=color, mfc=fill)
+            axes.plot(stands_at[where], 10.0 ** middle[where], "o", color=color, mfc=fill)
     optimizer = str(logs["optimizer"].values)
     if optimizer in ASKED[along] and log.notnull().any():
         line = ASKED[along][optimizer] * np.log10(sizes)
