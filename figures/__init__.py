@@ -1,6 +1,13 @@
 """Figures from saved datasets: one module per simulation, same stem, ``draw(dataset) -> Figure``."""
 
+import sys
 from pathlib import Path
+
+from meanfield.signals import end_when_interrupted
+
+# While Python looks for the module of `python -m figures.NAME`, its first argument is "-m": what loads is a command.
+if sys.argv[:1] == ["-m"]:
+    end_when_interrupted()
 
 # Modules of this folder that draw nothing themselves.
 _NOT_FIGURES = ("render", "style")

@@ -14,15 +14,17 @@ import xarray as xr
 from figures import figure_names
 from figures.render import METADATA, Draw, save
 from figures.style import STYLES
-from meanfield.common import UNREADABLE, require_choice, while_read
+from meanfield.common import INTERRUPTED, UNREADABLE, interrupts_raised, require_choice, while_read
 
 REFUSED = 2
-INTERRUPTED = 130
 PRESETS = ("smoke", "default", "paper")
 
 
-class MakingRefused(Exception):
-    """The simulation that was to make a dataset has refused, and has said why in a line of its own."""
+class MakingEnded(Exception):
+    """The simulation that was to make a dataset has refused, or was interrupted, and has said so in its own line."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
 
 
 class FigureParser(argparse.ArgumentParser):
@@ -103,10 +105,9 @@ def _make(name: str, path: Path, preset: str) -> None:
             status = simulation.wait()
         except KeyboardInterrupt:
             simulation.send_signal(signal.SIGINT)  # it keeps its finished pieces, and stops its processes
-            simulation.wait()
-            raise
-    if status == REFUSED:
-        raise MakingRefused
+            status = simulation.wait()
+    if status in (REFUSED, INTERRUPTED):
+        raise MakingEnded(status)
     if status:
         raise RuntimeError(f"sims.{name} ended with status {status}")
 
@@ -117,11 +118,13 @@ def _refusing(work: Callable[[], None]) -> int:
         return 0
 
     try:
-        return while_read(worked)
-    except MakingRefused:
-        return REFUSED
+        with interrupts_raised():
+            return while_read(worked)
+    except MakingEnded as making:
+        return making.status
     except (ValueError, OSError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
+        print("\ninterrupted: no picture is left unfinished", file=sys.stderr)
         return INTERRUPTED

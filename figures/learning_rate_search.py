@@ -1,4 +1,9 @@
-"""Tuned rates over depth with fits, and the losses over rates that they are the minima of."""
+"""Slopes of tuned rates beside those of one step of the optimizer that trains, and the rates over depth, by family."""
+
+from collections.abc import Sequence
+from math import ceil
+from textwrap import fill
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -6,95 +11,117 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
+from figures._tuned_rates import FILLS, PAPERS, RIVAL, counted, slopes_in_words, tuned_over_depth
 from figures.style import (
-    FURTHER,
-    NORMS,
-    SCALINGS,
+    GREEN,
+    GREY,
+    OLIVE,
+    ORANGE,
+    PURPLE,
+    SKY,
     alike,
     by_size,
     key,
     legend_below,
-    legend_under,
     log_values,
-    shades,
     styled,
 )
-from meanfield.verification import tuned_rates
+from meanfield.verification import PAPERS_EXPONENT, tuned_rates
 
-# A panel for each kind of net: those whose names begin so.
-PANELS = {"plain": ("mlp", "cnn"), "residual": ("residual",), "Transformers": ("transformer",), "loops": ("loop",)}
-# Families whose colour other figures have; others have one by their place in the panel.
-COLORS = {
-    "transformer pre": NORMS["pre"],
-    "transformer post": NORMS["post"],
-    "loop linear": SCALINGS["multiplier_linear"],
-    "loop sqrt": SCALINGS["multiplier_sqrt"],
-}
+COLORS = dict(zip([*tuned_rates.GROUPS, tuned_rates.OTHERS], (GREEN, PURPLE, SKY, ORANGE, OLIVE), strict=True))
+# What one step moves by 1 at the rate that a scale is.
+MOVED = {"outputs": "outputs", "relative": "layers over their sizes"}
+# The scale of Zhang et al. 2026, by the change of the layers.
+PAPERS_SCALE = "absolute_scale"
+POWERS = {PAPERS_EXPONENT: PAPERS, 0.0: RIVAL}
+# Panels of families in a row, inches of a panel, and letters of a line of its title.
+MOST_IN_ROW, WIDE, TALL, LETTERS = 4, 1.6, 1.6, 24
+# Inches of the panel of slopes, and of the legend below all.
+SLOPES_WIDE, SLOPES_TALL, LEGEND = 3.4, 3.2, 0.9
+# Units of slope around what the panel of slopes shows.
+AROUND = 0.2
+
+
+ABOVE_PANELS = "Above panels: slopes in depth, of the tuned rate with its standard error, and of one step"
+
+
+class Family(NamedTuple):
+    """A family at the depths that have a tuned rate, its number in the figure, and what it is held to."""
+
+    number: int
+    name: str
+    group: str
+    scale: str
+    at: xr.Dataset
 
 
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
-    """Above: tuned rates with errors and fitted lines, one-step slopes dashed; below: losses of one family a panel.
-
-    Axes of rates are equally long, so that equal slopes look alike.
-    """
-    kinds = {kind: _families(dataset, starts) for kind, starts in PANELS.items()}
-    kinds = {kind: families for kind, families in kinds.items() if families}
-    figure = Figure(figsize=(max(2.4 * len(kinds), 3.2), 6.2))
-    panels = figure.subplots(2, len(kinds), squeeze=False)
-    for column, (kind, families) in enumerate(kinds.items()):
-        _optima(panels[0, column], dataset, families)
-        panels[0, column].set_title(kind, fontsize=9)
-        _curves(panels[1, column], dataset.sel(family=families[0]))
-    alike(panels[0])
-    key(panels[1, 0], "tuned rate, and power law fitted to it", marker="o")
-    key(panels[1, 0], "slope of the one-step scale", ls="--")
-    key(panels[1, 0], "2 / $\\lambda_{max}$, nothing tuned", marker="o", fillstyle="none", ls="")
-    legend_below(figure, panels[1, 0])
+    """Left: slopes of all families; right: a panel for each, group by group, on axes of rates of one length."""
+    families = _families(dataset)
+    rows = ceil(len(families) / MOST_IN_ROW)
+    columns = ceil(len(families) / rows)
+    figure = Figure(figsize=(SLOPES_WIDE + WIDE * columns, LEGEND + max(TALL * rows, SLOPES_TALL)))
+    grid = figure.add_gridspec(rows, columns + 1, width_ratios=[SLOPES_WIDE] + [WIDE] * columns)
+    slopes = figure.add_subplot(grid[:, 0])
+    _slopes(slopes, families)
+    slopes.set_xlabel(f"slope of one step of {dataset.attrs['optimizer'].replace('_', ' ')} in depth")
+    panels = [figure.add_subplot(grid[place // columns, 1 + place % columns]) for place in range(len(families))]
+    for place, (axes, family) in enumerate(zip(panels, families, strict=True)):
+        tuned_over_depth(axes, family.at, family.scale, POWERS, COLORS[family.group])
+        title = fill(f"{family.number}  {family.name}", LETTERS)
+        axes.set_title(f"{title}\n{slopes_in_words(family.at, family.scale)}", fontsize=7)
+        below = place + columns >= len(families)
+        by_size(axes, dataset["depth"].values, "depth" if below else "")
+        log_values(axes, "" if place % columns else "tuned rate")
+        axes.tick_params(labelsize=7)
+    alike(panels)
+    legend_below(figure, slopes, 3, fontsize=7.5, title=ABOVE_PANELS, title_fontsize=7.5)
     return figure
 
 
-def _families(dataset: xr.Dataset, starts: tuple[str, ...]) -> list[str]:
-    return [str(family) for family in dataset["family"].values if str(family).startswith(starts)]
+def _families(dataset: xr.Dataset) -> list[Family]:
+    """Group by group."""
+    dataset = dataset.assign(learns=tuned_rates.learning(dataset))
+    names = [str(name) for name in dataset["family"].values]
+    ordered = [name for group in COLORS for name in names if tuned_rates.group_of(name)[0] == group]
+    made = []
+    for number, name in enumerate(ordered, 1):
+        group, of = tuned_rates.group_of(name)
+        made.append(Family(number, name, group, f"{of}_scale", tuned_rates.family_at(dataset, name)))
+    return made
 
 
-def _optima(axes: Axes, dataset: xr.Dataset, families: list[str]) -> None:
-    """Tuned rates, fitted lines; one-step scales through the middle of the points, dashed; stable rates, rings."""
-    for family, by_place in zip(families, FURTHER, strict=False):
-        color = COLORS.get(family, by_place)
-        at = tuned_rates.family_at(dataset, family)
-        depth, rate = at["depth"].values, 10.0 ** at["tuned_rate_log10"].values
-        below, above = (np.abs(rate * 10.0 ** (side * at["tuned_rate_log10_stderr"].values) - rate) for side in (-1, 1))
-        law = tuned_rates.tuned_slope(at)
-        name = family if np.isnan(law.exponent) else f"{family}: {law.exponent:.2f} $\\pm$ {law.stderr:.2f}"
-        axes.errorbar(depth, rate, [below, above], fmt="o", color=color, label=name)
-        axes.plot(depth, at["stable_rate"].values, "o", color=color, fillstyle="none")
-        if depth.size > 1:
-            axes.plot(depth, law.prefactor * depth**law.exponent, color=color)
-            scale = np.log(at["one_step_scale"].values)
-            axes.plot(depth, np.exp(scale - scale.mean() + np.log(rate).mean()), "--", color=color)
-    by_size(axes, dataset["depth"].values, "depth")
-    log_values(axes, "learning rate")
-    legend_under(axes, 1, fontsize=7, title="family: slope of the tuned rate", title_fontsize=7)
+def _slopes(axes: Axes, families: Sequence[Family]) -> None:
+    """The slope of tuned rates over that of one step, a point for every family, open where it hardly learns."""
+    ends = [0.0, PAPERS_EXPONENT]
+    for family in families:
+        through, color = counted(family.at), COLORS[family.group]
+        law, (step, error) = tuned_rates.tuned_slope(through), tuned_rates.drawn_slope(through, family.scale)
+        if np.isnan(step):
+            continue
+        ends += [law.exponent - law.stderr, law.exponent + law.stderr, step - error, step + error]
+        learns = bool(through["learns"].all())
+        axes.errorbar(step, law.exponent, law.stderr, error, fmt="o", color=color, fillstyle=FILLS[learns])
+        axes.plot(tuned_rates.drawn_slope(through, PAPERS_SCALE)[0], law.exponent, "x", color=color, ms=4)
+        axes.annotate(str(family.number), (step, law.exponent), (4, 3), textcoords="offset points", fontsize=7)
+    line = np.array([min(ends) - AROUND, max(ends) + AROUND])
+    axes.fill_between(line, line - tuned_rates.ALLOWED, line + tuned_rates.ALLOWED, color=GREY, alpha=0.2, lw=0)
+    _name_marks(axes, families)
+    axes.plot(line, line, color=GREY, lw=0.9, zorder=1.0, label="one step, moved onto the rates")
+    key(axes, f"within {tuned_rates.ALLOWED:g} of its slope", lw=6, alpha=0.2)
+    axes.axhline(PAPERS_EXPONENT, label="papers, -3/2", **PAPERS)
+    axes.axhline(0.0, label="no change with depth", **RIVAL)
+    axes.set(xlim=line, ylim=line, ylabel="slope of the tuned rate in depth")
 
 
-def _curves(axes: Axes, at: xr.Dataset) -> None:
-    """Geometric mean over seeds of the loss, at the rates where no seed has diverged, for every depth.
-
-    The axis ends above the losses of the least rates, where nets hardly train.
-    """
-    untrained = []
-    for depth, shade in zip(at["depth"].values, shades(at.sizes["depth"]), strict=True):
-        losses = at["final_loss"].sel(depth=depth)
-        every = losses.isel(rate=np.flatnonzero(np.isfinite(losses.values).all(axis=-1)))
-        curve = np.exp(np.log(every.values).mean(axis=-1))
-        untrained += list(curve[:1])
-        axes.plot(every["rate"].values, curve, color=shade, label=f"depth {depth}")
-    log_values(axes, "learning rate", along="x")
-    axes.set_ylabel("training loss")
-    axes.set_title(str(at["family"].values), fontsize=8)
-    if untrained:
-        axes.set_ylim(0.0, 1.1 * max(untrained))
+def _name_marks(axes: Axes, families: Sequence[Family]) -> None:
+    """In the legend, those of all panels."""
+    for group, (of, _) in (tuned_rates.GROUPS | {tuned_rates.OTHERS: (tuned_rates.OTHERWISE, ())}).items():
+        if any(family.group == group for family in families):
+            axes.plot([], [], "o", color=COLORS[group], label=f"{group}, by one step of the {MOVED[of]}")
+    key(axes, "net hardly learns", marker="o", fillstyle="none", ls="")
+    key(axes, "by one step of the layers, as in Zhang et al. 2026", marker="x", ls="")
 
 
 if __name__ == "__main__":

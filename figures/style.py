@@ -48,9 +48,11 @@ _STYLE = {
     "svg.hashsalt": "meanfield",
 }
 
+# Series that stand beside each other do so by this share of their axis.
+ASIDE = 0.02
 # Ticks of axes of sizes, and of logarithmic axes of values: how many at most, how many at least, and at which digits.
 MOST_SIZES, MOST_POWERS, LEAST_TICKS = 6, 6, 3
-DIGITS = ((1,), (1, 3), (1, 2, 5), tuple(range(1, 10)))
+DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10)))
 
 # What a style changes of it: for screens, and for two-column pages.
 STYLES: dict[str, dict[str, Any]] = {
@@ -83,6 +85,19 @@ def points(axes: Axes, x: ArrayLike, drawn: xr.Dataset, name: str, *, over: Arra
     """A measured variable as points with their standard errors, over a scale."""
     value, stderr = (drawn[column].values / over for column in (name, f"{name}_stderr"))
     axes.errorbar(x, value, stderr, **{"fmt": "o", **look})
+
+
+def points_of_logs(axes: Axes, x: ArrayLike, logs: ArrayLike, errors: ArrayLike, **look: Any) -> None:
+    """Decimal logarithms with their standard errors, as the numbers that they are of."""
+    middle, spread = 10.0 ** np.asarray(logs), np.asarray(errors)
+    below, above = (np.abs(middle * 10.0 ** (side * spread) - middle) for side in (-1, 1))
+    axes.errorbar(x, middle, [below, above], **{"fmt": "o", **look})
+
+
+def aside(sizes: ArrayLike, place: int, count: int) -> NDArray[np.float64]:
+    """Where one of so many series stands on a logarithmic axis of sizes, so that no error bar covers another."""
+    run = np.asarray(sizes, dtype=float)
+    return run * (run[-1] / run[0]) ** (ASIDE * (place - (count - 1) / 2))
 
 
 def shades(count: int) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Tuned rates over the number of steps, and a scale of one step over them against the batch, optimizer by optimizer."""
 
-from typing import Any
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -8,19 +8,33 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures._command import command
-from figures.style import FURTHER, alike, by_size, key, legend_below, log_values, styled
+from figures.style import (
+    FURTHER,
+    GREY,
+    alike,
+    aside,
+    by_size,
+    key,
+    legend_below,
+    log_values,
+    points_of_logs,
+    styled,
+)
 
 OUTPUTS = "outputs_scale"
-# By the schedule of the rate.
-LOOKS: dict[str, dict[str, Any]] = {"constant": {"ls": "-"}, "warmup_cosine": {"ls": "--", "fillstyle": "none"}}
+# Lines by the schedule of the rate.
+LINES = {"constant": "-", "warmup_cosine": "--"}
 WORDS = {"constant": "constant rate", "warmup_cosine": "peak of warmup and cosine"}
+# What is along the axis, and the exponents in it that are asked about, by optimizer.
+LABELS = {"steps": "steps $T$", "batch_size": "batch $B$"}
+ASKED = {"steps": {"sgd": 0.0, "adamw": -0.2}, "batch_size": {"sgd": 0.0}}
 
 
 @styled()
 def draw(dataset: xr.Dataset) -> Figure:
     """Above: geometric means over batches of the tuned rate; below: of the outputs' scale over it, over steps.
 
-    Crosses stand on means of which a net hardly learns. Axes are equally long, so that equal exponents look alike.
+    Axes are equally long, so that equal exponents look alike.
     """
     optimizers = [str(name) for name in dataset["optimizer"].values]
     figure = Figure(figsize=(max(2.4 * len(optimizers), 4.8), 5.6))
@@ -31,16 +45,19 @@ def draw(dataset: xr.Dataset) -> Figure:
     for column, name in enumerate(optimizers):
         at = {"optimizer": name}
         learns = dataset["learns"].sel(at)
-        _means(panels[0, column], log_rate.sel(at), error.sel(at), 0.0, learns, "steps")
-        _means(panels[1, column], ratio.sel(at), error.sel(at), of_scale.sel(at), learns, "batch_size")
-        panels[0, column].set_title(name, fontsize=9)
+        above, below = panels[:, column]
+        _means(above, log_rate.sel(at), error.sel(at), 0.0, learns, "steps")
+        _means(below, ratio.sel(at), error.sel(at), of_scale.sel(at), learns, "batch_size")
+        above.set_title(name, fontsize=9)
     for row, words in enumerate(("tuned rate", "outputs' scale / tuned rate")):
         panels[row, 0].set_ylabel(words)
         alike(panels[row])
     for schedule in map(str, dataset["schedule"].values):
-        key(panels[0, 0], WORDS[schedule], marker="o", **LOOKS[schedule])
-    key(panels[0, 0], "a net of the mean hardly learns", marker="x", ls="")
-    legend_below(figure, panels[0, 0])
+        key(panels[0, 0], WORDS[schedule], ls=LINES[schedule])
+    key(panels[0, 0], "all nets of the mean learn", marker="o", ls="")
+    key(panels[0, 0], "some hardly learn", marker="o", fillstyle="none", ls="")
+    key(panels[0, 0], "exponent asked about: 0, of adamw -0.2", ls=":")
+    legend_below(figure, panels[0, 0], 3, fontsize=8)
     return figure
 
 
@@ -60,18 +77,21 @@ def _means(
     tuned = logs.notnull()
     counts = tuned.sum(other)
     log, spread = logs.mean(other), ((errors**2).sum(other) / counts**2 + shared**2) ** 0.5
-    hardly = (tuned & ~learns).any(other)
-    for family, color in zip(logs["family"].values, FURTHER, strict=False):
-        for schedule in map(str, logs["schedule"].values):
-            at = {"family": family, "schedule": schedule}
-            middle, size = 10.0 ** log.sel(at).values, logs[along].values
-            sides = (10.0 ** (log + side * spread).sel(at).values for side in (-1, 1))
-            bars = [np.abs(side - middle) for side in sides]
-            label = str(family) if schedule == logs["schedule"].values[0] else None
-            axes.errorbar(size, middle, bars, marker="o", color=color, label=label, **LOOKS[schedule])
-            crossed = hardly.sel(at).values
-            axes.plot(size[crossed], middle[crossed], "x", color=color, ms=8)
-    by_size(axes, logs[along].values, {"steps": "steps $T$", "batch_size": "batch $B$"}[along])
+    hardly, sizes = (tuned & ~learns).any(other), logs[along].values
+    families, schedules = (list(map(str, logs[name].values)) for name in ("family", "schedule"))
+    series = list(product(zip(families, FURTHER, strict=False), schedules))
+    for place, ((family, color), schedule) in enumerate(series):
+        of_series = {"family": family, "schedule": schedule}
+        middle, error, open_marks = (values.sel(of_series).values for values in (log, spread, hardly))
+        stands_at, label = aside(sizes, place, len(series)), family if schedule == schedules[0] else None
+        points_of_logs(axes, stands_at, middle, error, fmt=LINES[schedule], color=color, label=label)
+        for where, fill in ((~open_marks, color), (open_marks, "white")):
+            axes.plot(stands_at[where], 10.0 ** middle[where], "o", color=color, mfc=fill)
+    optimizer = str(logs["optimizer"].values)
+    if optimizer in ASKED[along] and log.notnull().any():
+        line = ASKED[along][optimizer] * np.log10(sizes)
+        axes.plot(sizes, 10.0 ** (line - line.mean() + float(log.mean())), ":", color=GREY, zorder=1.0)
+    by_size(axes, sizes, LABELS[along])
     log_values(axes)
 
 

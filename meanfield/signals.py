@@ -1,4 +1,4 @@
-"""What ends a program from outside: SIGTERM, a terminal that closes (SIGHUP), and a reader of its output that
+"""What ends a program from outside: Ctrl-C, SIGTERM, a terminal that closes (SIGHUP), a reader of its output that
 leaves.
 
 An exception could end a program in the middle of an import or of a library's own work, some of which do not survive
@@ -13,14 +13,17 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
 __all__ = [
     "ENDINGS",
+    "INTERRUPTED",
     "TERMINATED",
     "Terminated",
+    "end_when_interrupted",
+    "interrupts_raised",
     "terminable",
     "termination_held",
     "when_terminated",
@@ -29,7 +32,8 @@ __all__ = [
 
 # SIGHUP, of a terminal that closes, tells a program the same as SIGTERM does; some systems have none.
 ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-# The statuses that shells give a program which SIGTERM, or SIGPIPE (13), has ended.
+# The statuses that shells give a program which Ctrl-C, SIGTERM, or SIGPIPE (13), has ended.
+INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 READER_LEFT = 128 + 13
 
@@ -93,6 +97,34 @@ class _Reaction:
 
 def _raise() -> NoReturn:
     raise Terminated(TERMINATED)
+
+
+def end_when_interrupted() -> None:
+    """Let Ctrl-C end the process at once, with one line and the status `INTERRUPTED`: for commands, while they load.
+
+    Only the main thread can set a handler, and one of the program's own stays as it is.
+    """
+    if current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+@contextmanager
+def interrupts_raised() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt until the end of the block, also where it would end the process at once."""
+    if signal.getsignal(signal.SIGINT) is not _end:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(number: int, frame: Any) -> NoReturn:
+    with suppress(OSError, AttributeError):  # nobody may read it, or it is kept from the terminal
+        os.write(sys.stderr.fileno(), b"\ninterrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def while_read(work: Callable[[], int]) -> int:

@@ -1,8 +1,15 @@
 """Simulations: `python -m sims.NAME --help`. A study is a module of its own, or a folder where it is long."""
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from meanfield.signals import end_when_interrupted
+
+# While Python looks for the module of `python -m sims.NAME`, its first argument is "-m": what loads here is a command.
+if sys.argv[:1] == ["-m"]:
+    end_when_interrupted()
 
 _FOLDER = Path(__file__).parent
 _MODULES = {path.stem: "" for path in _FOLDER.glob("*.py") if not path.stem.startswith("_")}

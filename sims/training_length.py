@@ -43,7 +43,7 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, fitted, measured, number
 from sims.common.training_data import shared_training_data, trained_net
-from sims.common.tuned_nets import LEARNED, MOVED, STEP_DRAWS, median_scales, own_seeds
+from sims.common.tuned_nets import MOVED, STEP_DRAWS, median_scales, own_seeds
 
 NAME = "training_length"
 
@@ -250,7 +250,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
 
 def _learns(dataset: xr.Dataset) -> xr.DataArray:
     """By the least loss, of nets that have a tuned rate."""
-    learned = dataset["least_loss"] < LEARNED * dataset["chance_loss"]
+    learned = dataset["least_loss"] < tuned_rates.LEARNED * dataset["chance_loss"]
     return learned & np.isfinite(dataset["tuned_rate_log10_stderr"])
 
 

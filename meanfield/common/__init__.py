@@ -26,10 +26,19 @@ from meanfield.common.validation import (
     require_draws,
     require_positive,
 )
-from meanfield.signals import TERMINATED, Terminated, terminable, when_terminated, while_read
+from meanfield.signals import (
+    INTERRUPTED,
+    TERMINATED,
+    Terminated,
+    interrupts_raised,
+    terminable,
+    when_terminated,
+    while_read,
+)
 
 __all__ = [
     "FALSE_ALARM_BUDGET",
+    "INTERRUPTED",
     "MOST_DRAWS",
     "MOST_LAYERS",
     "NUMBERS_FAIL",
@@ -48,6 +57,7 @@ __all__ = [
     "critical_z",
     "derived_seed",
     "fit_power_law",
+    "interrupts_raised",
     "local_slopes",
     "log_slope",
     "mean_square",

@@ -19,6 +19,7 @@ from meanfield.nets.lattice import PADDINGS, strided_grid
 
 NORMALISATIONS = ("layer", "rms")
 ATTENTION_SCALES = ("inverse_sqrt", "inverse")
+ROTARY_BASE = 10_000.0
 POOLINGS = ("mean", "last")
 
 # Deviations from the mean over channels, relative to the values, below which they are rounding.
@@ -269,7 +270,7 @@ class Attention(Map):
 
     Head h owns the channels h size .. (h + 1) size - 1 of each third; p is 1/2 ("inverse_sqrt") or 1 ("inverse").
     ``causal`` sites look at those before them and at themselves alone. ``rotary`` turns pairs of channels
-    (i, i + size/2) of Q and K at site t by the angle t 10000^(-2 i / size).
+    (i, i + size/2) of Q and K at site t by the angle t ROTARY_BASE^(-2 i / size).
     """
 
     heads: int

@@ -5,6 +5,9 @@ errors of depths are independent. Slopes are those of a line through log10 of th
 equal weights: weights by the spreads of a few seeds, as Zhang et al. 2026 have them, are themselves random. Theory's
 slope is that of the same line through the same depths. Logarithms of the rates of seeds have no skewness to speak of
 (0.23 +- 0.11 of 528 nets that learn under AdamW, excess kurtosis -0.2), so that Student's t counts all of them.
+
+A net learns where its loss at the tuned rate is below a third of that of equal probabilities; others count nothing.
+Families by groups have a scale of one step whose slope theirs is held to.
 """
 
 from typing import Any
@@ -26,6 +29,29 @@ CURVATURE_DRAWS = 16
 # Runs that train nets take minutes to hours, and no suite makes them a million times: one in a thousand may refute what
 # is true. Chosen after the first run of nets that learn, under AdamW, had been seen, and before those of others.
 TRAINED_BUDGET = 1e-3
+# A net learns where its loss is below so much of that of equal probabilities.
+LEARNED = 1 / 3
+# Families, and the scale whose slope their tuned rates are held to.
+GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "residual nets": (
+        "outputs",
+        (
+            "residual mlp init",
+            "residual mlp multiplier",
+            "residual mlp k=2",
+            "residual mlp k=3",
+            "residual cnn init on mnist",
+            "residual cnn multiplier on mnist",
+        ),
+    ),
+    "plain nets": ("relative", ("mlp", "cnn on mnist")),
+    "normalised nets": ("relative", ("residual cnn init batch norm on mnist",)),
+    "loops": ("relative", ("loop linear", "loop sqrt")),
+}
+# Families of no group, and their scale.
+OTHERS, OTHERWISE = "other nets", "outputs"
+# Slopes that differ by no more are one: a factor of 1.4 over eight times the depth.
+ALLOWED = 0.15
 
 
 def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
@@ -36,6 +62,24 @@ def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
 def with_minima(at: xr.Dataset) -> xr.Dataset:
     """The same of one family's dataset."""
     return at.isel(depth=np.flatnonzero(np.isfinite(at["tuned_rate_log10_stderr"].values)))
+
+
+def learning(dataset: xr.Dataset) -> xr.DataArray:
+    """Which nets learn, (family, depth): the mean over seeds of the least loss is below a third of chance."""
+    least = dataset["final_loss"].min("rate").mean("draw")
+    return least < LEARNED * dataset["chance_loss"]
+
+
+def learned_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
+    """A family at the depths where it learns and has a tuned rate."""
+    at = dataset.sel(family=family)
+    return with_minima(at.isel(depth=np.flatnonzero(learning(dataset).sel(family=family).values)))
+
+
+def group_of(family: str) -> tuple[str, str]:
+    """The group of a family, and the scale that its slope is held to."""
+    named = {name: (group, of) for group, (of, families) in GROUPS.items() for name in families}
+    return named.get(family, (OTHERS, OTHERWISE))
 
 
 def slope_weights(at: xr.Dataset) -> Array:

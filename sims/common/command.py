@@ -19,11 +19,13 @@ from typing import Any, NoReturn
 import xarray as xr
 
 from meanfield.common import (
+    INTERRUPTED,
     TERMINATED,
     DamagedFileWarning,
     PremiseWarning,
     Terminated,
     collect_seldom,
+    interrupts_raised,
     require_choice,
     require_count,
     require_counts,
@@ -37,7 +39,6 @@ from meanfield.execution import Workers
 Check = Callable[[str, Any], Any]
 
 
-INTERRUPTED = 130
 KEPT = "finished pieces are kept; the same command continues from them"
 REFUSED = 2
 NO_MEMORY = "out of memory; lower the sizes, the depth above all, or the workers"
@@ -405,7 +406,7 @@ def run_command(run: Callable[[argparse.Namespace], int], options: argparse.Name
             options.workers = 1  # one process keeps one device busy
         if "scheduler" in options:
             options.workers = Workers(options.workers, options.scheduler)
-        with when_terminated(_leave), _warnings_in_one_line():
+        with interrupts_raised(), when_terminated(_leave), _warnings_in_one_line():
             return while_read(lambda: run(options))
     except REFUSALS as error:
         print(f"error: {complaint(error)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What studies of tuned rates share: seeds of each net, scales of one step, who learns, checks by optimizer."""
+"""What studies of tuned rates share: seeds of each net, scales of one step, checks by optimizer."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -9,8 +9,6 @@ from meanfield.common import derived_seed
 from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
 
-# A net learns where its loss is below so much of that of equal probabilities.
-LEARNED = 1 / 3
 # Nets that are drawn for the scales of one step.
 STEP_DRAWS = 64
 # What moves by 1 at the rate that a scale is.

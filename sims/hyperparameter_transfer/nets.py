@@ -12,10 +12,10 @@ import numpy as np
 
 import meanfield as mf
 from meanfield.nets import WEIGHT_ROLES, BlockNet, Net, with_hyperparameters
+from meanfield.verification import tuned_rates
 from sims.common.gpts import loss_of_pairs, text_net
 from sims.common.images import CHARACTERS, DIGITS, TEXT
 from sims.common.training_data import training_data
-from sims.common.tuned_nets import LEARNED
 
 # Tables for blocks of k >= 2 layers, of one layer, and none, as Zheng et al. 2026 call them.
 CONDITIONS = {"many": "condition 3.1", "one": "condition B.1", "standard": "the standard"}
@@ -120,4 +120,4 @@ def chance_loss(family: str) -> float:
 
 def learned_loss(family: str, data: Data) -> float:
     """Below which a net has learned: a third of chance, or what pairs of letters tell of the next one in this text."""
-    return LEARNED * chance_loss(family) if family == RESIDUAL else loss_of_pairs(*data)
+    return tuned_rates.LEARNED * chance_loss(family) if family == RESIDUAL else loss_of_pairs(*data)

@@ -32,7 +32,7 @@ from meanfield.verification import (
     span,
     tuned_rates,
 )
-from sims.learning_rate_search.first_steps import PRESET, TRAINED, learned_at, learning
+from sims.learning_rate_search.first_steps import PRESET, TRAINED
 
 NAME = "learning_rate_search"
 
@@ -94,7 +94,7 @@ def judge_one_step(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     """Of nets that learn; Transformers, none of which does in these runs, count all."""
     if family not in dataset["family"]:
         return _not_run(family, rival=RIVALS[family])
-    at = tuned_rates.family_at(dataset, family) if family in NORMS else learned_at(dataset, family)
+    at = tuned_rates.family_at(dataset, family) if family in NORMS else tuned_rates.learned_at(dataset, family)
     claimed, error = tuned_rates.drawn_slope(at, ABSOLUTE)
     made = tuned_rates.slope_ruling(at, claimed, RIVALS[family], error=error)
     if isinstance(made, Contest):
@@ -116,7 +116,7 @@ def _not_run(family: str, **words: float) -> Ruling:
 def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     if family not in dataset["family"]:
         return _not_run(family)
-    at = learned_at(dataset, family)
+    at = tuned_rates.learned_at(dataset, family)
     return tuned_rates.slope_ruling(at, law_slope(at), PAPERS_EXPONENT)
 
 
@@ -172,7 +172,7 @@ def _ratio_bands(dataset: xr.Dataset, known: NDArray[np.bool_]) -> list[Bands]:
     measured="tuned over stable rate, of medians over drawn nets",
 )
 def judge_stable_rate(dataset: xr.Dataset) -> Ruling:
-    learned, ratios, words = learning(dataset).values, log_ratio(dataset), {"factor": FACTOR}
+    learned, ratios, words = tuned_rates.learning(dataset).values, log_ratio(dataset), {"factor": FACTOR}
     known = learned & np.isfinite(ratios)
     if not known.any():
         evidence = f"of {learned.size} nets {learned.sum()} learn, and none of these has a minimum"

@@ -1,8 +1,8 @@
 """Does one step of the optimizer that trains say how the tuned rate goes with depth, and how large it is?
 
-A net learns where its loss at the tuned rate is below a third of that of equal probabilities; others count nothing.
-Scales are medians over drawn nets. All of this, sizes and bands was written down before the nets were trained, after
-trials of a prototype on digits for one and eight epochs, and of convolutional residual nets on MNIST for four.
+Nets that learn count, by groups of families, as `tuned_rates` has them. Scales are medians over drawn nets. All of
+this, sizes and bands was written down before the nets were trained, after trials of a prototype on digits for one and
+eight epochs, and of convolutional residual nets on MNIST for four.
 """
 
 from collections.abc import Sequence
@@ -29,32 +29,11 @@ from meanfield.verification import (
     span,
     tuned_rates,
 )
-from sims.common.tuned_nets import LEARNED, checks_of_optimizers
+from sims.common.tuned_nets import checks_of_optimizers
 
 NAME = "learning_rate_search"
 JUDGES = Judges(budget=tuned_rates.TRAINED_BUDGET)
 
-# Families, and the scale whose slope their tuned rates are held to.
-GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "residual nets": (
-        "outputs",
-        (
-            "residual mlp init",
-            "residual mlp multiplier",
-            "residual mlp k=2",
-            "residual mlp k=3",
-            "residual cnn init on mnist",
-            "residual cnn multiplier on mnist",
-        ),
-    ),
-    "plain nets": ("relative", ("mlp", "cnn on mnist")),
-    "normalised nets": ("relative", ("residual cnn init batch norm on mnist",)),
-    "loops": ("relative", ("loop linear", "loop sqrt")),
-}
-# The scale of families of no group.
-OTHERWISE = "outputs"
-# Slopes that differ by no more are one: a factor of 1.4 over eight times the depth.
-ALLOWED = 0.15
 # A rival's slope lies at least so far from the claimed one, in one of the families.
 APART = 0.4
 DESCENT, NO_CHANGE, THREE_HALVES = "one step of gradient descent", "no change with depth", "L^(-3/2)"
@@ -66,18 +45,6 @@ HELD_OUT = " on "
 # on other data than those of the second.
 CONNECTED, CONVOLUTIONAL = "fully-connected", "convolutional"
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
-
-
-def learning(dataset: xr.Dataset) -> xr.DataArray:
-    """Which nets learn, (family, depth): the mean over seeds of the least loss is below a third of chance."""
-    least = dataset["final_loss"].min("rate").mean("draw")
-    return least < LEARNED * dataset["chance_loss"]
-
-
-def learned_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
-    """A family at the depths where it learns and has a tuned rate."""
-    at = dataset.sel(family=family)
-    return tuned_rates.with_minima(at.isel(depth=np.flatnonzero(learning(dataset).sel(family=family).values)))
 
 
 def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descends: bool) -> tuple[str, Array]:
@@ -96,12 +63,12 @@ def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descend
     "{optimizer}, by what it moves of {of}",
     rival="those of {rival}",
     measured="the slope of the rates that minimise the training loss, family by family",
-    cases=[{"group": group} for group in GROUPS],
+    cases=[{"group": group} for group in tuned_rates.GROUPS],
 )
 def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
-    (of, names), optimizer = GROUPS[group], dataset.attrs["optimizer"]
+    (of, names), optimizer = tuned_rates.GROUPS[group], dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "of": of, "rival": "another law"}
-    learned = {name: learned_at(dataset, name) for name in names if name in dataset["family"]}
+    learned = {name: tuned_rates.learned_at(dataset, name) for name in names if name in dataset["family"]}
     families = {name: at for name, at in learned.items() if at.sizes["depth"] > 1}
     if not families:
         evidence = "no family learns at two depths or more"
@@ -114,7 +81,7 @@ def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
         np.hypot([law.stderr for law in laws], errors),
         claimed=claimed,
         rival=others,
-        allowance=ALLOWED,
+        allowance=tuned_rates.ALLOWED,
         draws=dataset.attrs["draws"],
         effective=min(map(tuned_rates.freedom, families.values())) + 1,
         gaussian=True,
@@ -128,7 +95,8 @@ def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
 
 def log_ratios(dataset: xr.Dataset, scale: str) -> tuple[xr.DataArray, xr.DataArray]:
     """log10 of a scale over the tuned rate, of nets that learn, and its standard error: (family, depth)."""
-    known = learning(dataset) & np.isfinite(dataset["tuned_rate_log10_stderr"]) & np.isfinite(dataset[scale])
+    tuned = np.isfinite(dataset["tuned_rate_log10_stderr"])
+    known = tuned_rates.learning(dataset) & tuned & np.isfinite(dataset[scale])
     of_scale = dataset[f"{scale}_stderr"] / (dataset[scale] * np.log(10))
     error = xr.DataArray(np.hypot(dataset["tuned_rate_log10_stderr"], of_scale))
     ratio = xr.DataArray(np.log10(dataset[scale])) - dataset["tuned_rate_log10"]
@@ -161,12 +129,12 @@ def calibration(dataset: xr.Dataset) -> tuple[str, float]:
 )
 def judge_named(dataset: xr.Dataset) -> Contest | Ruling:
     words = {"optimizer": dataset.attrs["optimizer"], "factor": FACTOR}
-    judged = held_out(dataset)
-    if not judged.sizes["family"] or not learning(judged).any() or not learning(calibrating(dataset)).any():
+    judged, fitted = held_out(dataset), calibrating(dataset)
+    if not all(part.sizes["family"] and tuned_rates.learning(part).any() for part in (judged, fitted)):
         words |= {"of": "a", "constant": np.nan}
         return Ruling(Verdict.INCONCLUSIVE, "no net that learns is held out", words, "none: no net")
     of, constant = calibration(dataset)
-    tuned = calibrating(dataset)["tuned_rate_log10"].where(learning(calibrating(dataset)))
+    tuned = fitted["tuned_rate_log10"].where(tuned_rates.learning(fitted))
     ratio, error = (part.values for part in log_ratios(judged, f"{of}_scale"))
     known = np.isfinite(ratio)
     off, apart = ratio[known] - constant, float(tuned.mean()) - judged["tuned_rate_log10"].values[known]
@@ -232,7 +200,8 @@ def _with_constant(error: xr.DataArray, judged: str, fitted: str) -> Array:
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """On the groups of which this run has a family; rates named on other data, where it has some."""
     families = set(dataset["family"].values)
-    slopes = [judge_slopes(dataset, group) for group, (_, names) in GROUPS.items() if families.intersection(names)]
+    groups = [group for group, (_, names) in tuned_rates.GROUPS.items() if families.intersection(names)]
+    slopes = [judge_slopes(dataset, group) for group in groups]
     named = [judge_named(dataset)] if held_out(dataset).sizes["family"] else []
     return [*slopes, *named, *([judge_named_by_kind(dataset)] if families.issuperset(BY_KIND) else [])]
 

@@ -12,7 +12,6 @@ from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Table, fitted, number, signed
-from sims.common.tuned_nets import LEARNED
 from sims.learning_rate_search import claims, first_steps
 
 WORDS = {
@@ -55,7 +54,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
 def _where(dataset: xr.Dataset) -> str:
     """The families whose slopes are not those of one step, and those that have none."""
     off, none = _apart(dataset), _unmet(dataset)
-    words = f"more than {APART:g} s.e. beyond {first_steps.ALLOWED:g} from"
+    words = f"more than {APART:g} s.e. beyond {tuned_rates.ALLOWED:g} from"
     parts = [f"{words} one step are the slopes of {', '.join(off)}"] if off else []
     parts += [f"no slope was met in {', '.join(none)}"] if none else []
     return "; ".join(parts) or f"no slope lies {words} one step"
@@ -67,9 +66,8 @@ def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
 
 def _own_scale(at: xr.Dataset) -> str:
     """The scale that the slope of a family is held to."""
-    name = str(at["family"].values)
-    named = {family: of for of, families in first_steps.GROUPS.values() for family in families}
-    return f"{named.get(name, first_steps.OTHERWISE)}_scale"
+    _, of = tuned_rates.group_of(str(at["family"].values))
+    return f"{of}_scale"
 
 
 def _distance(at: xr.Dataset) -> float:
@@ -80,7 +78,7 @@ def _distance(at: xr.Dataset) -> float:
 def _apart(dataset: xr.Dataset) -> list[str]:
     """Families that are surely off."""
     beyond = {
-        name: (abs(_distance(at)) - first_steps.ALLOWED) / tuned_rates.tuned_slope(at).stderr
+        name: (abs(_distance(at)) - tuned_rates.ALLOWED) / tuned_rates.tuned_slope(at).stderr
         for name, at in _families(dataset).items()
     }
     return [family for family, off in beyond.items() if off > APART]
@@ -221,7 +219,7 @@ STEP_TABLE = Table(
 
 def _learns(at: xr.Dataset) -> str:
     least = float(at["final_loss"].min("rate").mean("draw"))
-    return f"{least:.2f}{'' if least < LEARNED * float(at['chance_loss']) else ' *'}"
+    return f"{least:.2f}{'' if least < tuned_rates.LEARNED * float(at['chance_loss']) else ' *'}"
 
 
 def _over_tuned(at: xr.Dataset, name: str) -> str:
@@ -265,7 +263,7 @@ def _advice(dataset: xr.Dataset) -> str:
     if not (known := np.isfinite(ratio)).any():
         least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
         return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
-    learns = "" if first_steps.learning(dataset).any() else HARDLY
+    learns = "" if tuned_rates.learning(dataset).any() else HARDLY
     words = [
         learns,
         "In practice: tune at one depth, and carry the rate by one step of your own optimizer on your own data"

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.verification import Claim, Contest, Finding, Judges, Kind, Ruling, Verdict, lower, tuned_rates
-from sims.common.tuned_nets import LEARNED, checks_of_optimizers
+from sims.common.tuned_nets import checks_of_optimizers
 from sims.learning_rate_transfer.claims import LEARNING, PRESET, TUNED, UNCHANGED, loss_costs, mean_and_error
 
 NAME = "learning_rate_transfer"
@@ -28,7 +28,7 @@ def mean_cost(dataset: xr.Dataset, rule: str) -> tuple[float, float, float, int]
 
     The errors are those over draws, and those of the rates, which are taken to move all losses together.
     """
-    learned = dataset["loss"].sel(rule=TUNED).mean("draw") < LEARNED * dataset.attrs["chance_loss"]
+    learned = dataset["loss"].sel(rule=TUNED).mean("draw") < tuned_rates.LEARNED * dataset.attrs["chance_loss"]
     mean, stderr = mean_and_error(loss_costs(dataset).sel(rule=rule, drop=True))
     counted = (learned & mean.notnull()).values
     nets = int(counted.sum())

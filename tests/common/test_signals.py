@@ -141,3 +141,41 @@ write_whole(Path(sys.argv[1]), write)
 def test_writing_changes_nothing_else(tmp_path):
     write_text_whole(tmp_path / "file", "text")
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def _interrupted(code):
+    """Status, output and complaint of a program that interrupts itself."""
+    begin = "import signal\nfrom meanfield.signals import end_when_interrupted, interrupts_raised\n"
+    done = subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+RAISED = """
+end_when_interrupted()
+try:
+    with interrupts_raised(), interrupts_raised():
+        signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("raised", flush=True)
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_an_interrupt_is_raised_while_work_goes_on_and_ends_the_process_before_and_after():
+    assert _interrupted(RAISED) == (130, "raised\n", "\ninterrupted\n")
+
+
+def test_a_handler_of_the_program_itself_stays():
+    own = """
+signal.signal(signal.SIGINT, lambda *_: print("own"))
+end_when_interrupted()
+with interrupts_raised():
+    signal.raise_signal(signal.SIGINT)
+"""
+    assert _interrupted(own) == (0, "own\n", "")
+
+
+def test_a_library_that_is_imported_leaves_interrupts_alone():
+    """Only of a command of its own it knows that nothing is lost."""
+    alone = "import sims, figures\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    assert _interrupted(alone) == (0, "", "")

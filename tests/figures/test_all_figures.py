@@ -156,7 +156,7 @@ def _look(line):
 
 
 # Families of nets have colours panel by panel.
-BY_PANEL = {"learning_rate_scale", "learning_rate_search"}
+BY_PANEL = {"learning_rate_scale"}
 
 
 def test_a_series_of_its_own_colour_has_one_name(figures, request):

@@ -129,3 +129,61 @@ def test_local_slopes_of_scales(shown):
         known = np.isfinite(scale)
         rises = np.diff(depth[known]) * (lines[name][1:] + lines[name][:-1])[known[1:]] / 2
         np.testing.assert_allclose(np.cumsum(rises), (scale - scale[0])[1:], rtol=0.01, atol=0.01)
+
+
+def bars_of(axes):
+    """Label, heights, and lower and upper ends of the error bars, of every series that has some."""
+    for container in (container for container in axes.containers if len(container[0].get_xdata())):
+        ends = [np.asarray(segment)[:, 1] for segment in container[2][-1].get_segments()]
+        yield container.get_label(), np.asarray(container[0].get_ydata(), float), np.transpose(ends)
+
+
+def test_base_rates_in_octaves_of_the_base_model(shown):
+    """log2 of the rate over that of the base model, whose error is part of theirs; open where the loss is too high."""
+    dataset, axes = shown("hyperparameter_transfer")
+    tables = {"condition 3.1": "many", "condition B.1": "one", "standard": "standard"}
+    columns = [(f, o) for f in dataset["family"].values for o in dataset["optimizer"].values]
+    places = [(direction, *column) for direction in ("width", "depth") for column in columns]
+    for panel, (direction, family, optimizer) in zip(axes, places, strict=True):
+        drawn = list(bars_of(panel))
+        assert len(drawn) == (2 if direction == "width" else 3)
+        for label, moves, (low, high) in drawn:
+            at = dataset.sel(family=family, optimizer=optimizer, table=tables[label])
+            name = f"tuned_rate_log10_by_{direction}"
+            rates, errors = 10.0 ** at[name].values, at[f"{name}_stderr"].values
+            alike(2.0**moves, rates / rates[0])
+            spread = np.sqrt(errors**2 + errors[0] ** 2) / np.log10(2)
+            alike((high - low)[1:] / 2, spread[1:])
+            alike((high + low) / 2, moves)
+        marks = [line for line in panel.lines if line.get_marker() == "o" and len(line.get_xdata())]
+        opened = sum(len(line.get_xdata()) for line in marks if line.get_markerfacecolor() == "none")
+        of_panel = dataset.sel(family=family, optimizer=optimizer, table=[tables[label] for label, *_ in drawn])
+        losses = of_panel[f"tuned_loss_by_{direction}"].values.mean(axis=-1)
+        assert opened == int((~(losses < float(of_panel["learned_loss"]))).sum())
+
+
+def test_means_over_lengths_and_batches(shown):
+    """Of logarithms, over the nets that have a rate; the error of a scale is one for all numbers of steps."""
+    dataset, axes = shown("training_length")
+    optimizers = list(dataset["optimizer"].values)
+    for place, panel in enumerate(axes):
+        row, column = divmod(place, len(optimizers))
+        at = dataset.sel(optimizer=optimizers[column]).transpose("family", "schedule", "steps", "batch_size", ...)
+        series = [at.isel(family=f, schedule=s) for f in range(at.sizes["family"]) for s in range(at.sizes["schedule"])]
+        opened = filled = 0
+        for (_, middle, (low, high)), of_series in zip(bars_of(panel), series, strict=True):
+            logs, errors = of_series["tuned_rate_log10"].values, of_series["tuned_rate_log10_stderr"].values
+            learns, over, shared = of_series["learns"].values, 1, 0.0
+            if row:
+                scale, of_scale = of_series["outputs_scale"].values, of_series["outputs_scale_stderr"].values
+                logs, over, shared = np.log10(scale) - logs, 0, of_scale / scale / np.log(10)
+            alike(np.log10(middle), np.nanmean(logs, axis=over))
+            counts = np.isfinite(logs).sum(axis=over)
+            spread = np.sqrt(np.nansum(errors**2, axis=over) / counts**2 + shared**2)
+            alike([np.log10(low), np.log10(high)], np.log10(middle) + np.array([[-1], [1]]) * spread)
+            hardly = (np.isfinite(logs) & ~learns).any(axis=over)
+            opened, filled = opened + int(hardly.sum()), filled + int((~hardly).sum())
+        marks = [line for line in panel.lines if line.get_marker() == "o" and len(line.get_xdata())]
+        white = [line.get_markerfacecolor() == "white" for line in marks]
+        assert sum(len(line.get_xdata()) for line, is_white in zip(marks, white, strict=True) if is_white) == opened
+        assert sum(len(line.get_xdata()) for line in marks) == opened + filled

@@ -18,31 +18,31 @@ def followed(smoke_runs):
     return following(smoke_runs[RUN])
 
 
-@pytest.mark.parametrize("group", first_steps.GROUPS)
+@pytest.mark.parametrize("group", tuned_rates.GROUPS)
 def test_rates_that_follow_one_step_are_confirmed_and_shuffled_ones_are_not(followed, group):
     assert first_steps.judge_slopes(followed, group).verdict is Verdict.CONFIRMED
     rates = followed["tuned_rate_log10"]
     level = followed.assign(tuned_rate_log10=rates.mean("depth") + 0 * rates)
     off = first_steps.judge_slopes(level, group)
     slopes = [tuned_rates.drawn_slope(followed.sel(family=name), f"{of}_scale")[0] for of, name in _members(group)]
-    steep = max(map(abs, slopes)) > 2 * first_steps.ALLOWED
+    steep = max(map(abs, slopes)) > 2 * tuned_rates.ALLOWED
     assert (off.verdict is Verdict.REFUTED) is steep
 
 
 def _members(group):
-    of, names = first_steps.GROUPS[group]
+    of, names = tuned_rates.GROUPS[group]
     known = {"residual mlp init", "mlp", "loop sqrt", "residual cnn init batch norm on mnist"}
     return [(of, name) for name in names if name in known]
 
 
 def test_the_scale_of_a_wrong_optimizer_loses(followed):
     """Slopes of rates that follow descent where the claim is of AdamW, as far apart as the two steps are."""
-    of, _ = first_steps.GROUPS["residual nets"]
+    of, _ = tuned_rates.GROUPS["residual nets"]
     descended = followed.assign(tuned_rate_log10=np.log10(followed[f"descent_{of}_scale"]))
     for name in ("residual mlp multiplier", "residual mlp k=2"):
         at = followed.sel(family=[name])
         apart = [tuned_rates.drawn_slope(at.sel(family=name), f"{whose}{of}_scale")[0] for whose in ("", "descent_")]
-        if abs(np.diff(apart)[0]) > 1.2 * first_steps.ALLOWED:
+        if abs(np.diff(apart)[0]) > 1.2 * tuned_rates.ALLOWED:
             verdict = first_steps.judge_slopes(descended.sel(family=[name]), "residual nets").verdict
             assert verdict is Verdict.REFUTED
             break
@@ -63,8 +63,8 @@ def test_nets_that_hardly_learn_count_nothing(followed):
     idle = followed.assign(final_loss=losses)
     finding = first_steps.judge_slopes(idle, "plain nets")
     assert (finding.verdict, finding.evidence) == (Verdict.INCONCLUSIVE, "no family learns at two depths or more")
-    assert not first_steps.learning(idle).any()
-    assert first_steps.learning(followed.assign(final_loss=losses * 0.97)).all()
+    assert not tuned_rates.learning(idle).any()
+    assert tuned_rates.learning(followed.assign(final_loss=losses * 0.97)).all()
 
 
 def test_a_rival_is_far_from_the_claim_somewhere(followed):

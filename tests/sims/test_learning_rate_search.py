@@ -241,12 +241,13 @@ def test_report_and_figure(finished):
     assert printed.startswith("Question: ")
     assert all(family in printed for family in FAMILIES)
     assert "In practice: tune at one depth" in " ".join(printed.split())
-    panels = figure.draw(finished).axes
-    tuned = 10 ** finished["tuned_rate_log10"].sel(family="mlp").values
-    np.testing.assert_allclose(panels[0].lines[0].get_ydata(), tuned)
-    curves = [line for line in panels[3].lines if len(line.get_xdata())]  # others stand in the legend alone
-    assert len(curves) == 2
-    np.testing.assert_array_less(0, curves[0].get_ydata())
+    slopes, *panels = figure.draw(finished).axes
+    assert len(panels) == len(FAMILIES)
+    (panel,) = [axes for axes in panels if axes.get_title().splitlines()[0].endswith("  mlp")]
+    marks = [container[0] for container in panel.containers if container[0].get_marker() == "o"]
+    rates = np.concatenate([line.get_ydata() for line in marks])
+    np.testing.assert_allclose(np.sort(rates), np.sort(10 ** finished["tuned_rate_log10"].sel(family="mlp").values))
+    assert {text.get_text() for text in slopes.texts} <= {str(number) for number in range(1, len(FAMILIES) + 1)}
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,6 @@ def test_report_and_figure(finished):
     for words in ("Slopes of the tuned rate in L over 1 .. 2", "linear - sqrt", "constant rate"):
         assert words in printed
     panels = figure.draw(finished).axes
-    stars = [line for line in panels[1].lines if line.get_marker() == "*"]
+    stars = [line for line in panels[3].lines if line.get_marker() == "*"]
     rates = 10 ** finished["tuned_rate_log10"].sel(scaling="linear").values
     np.testing.assert_allclose(np.ravel([star.get_xdata() for star in stars]), rates)

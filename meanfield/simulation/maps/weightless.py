@@ -20,6 +20,7 @@ from meanfield.common.array_libraries import multiply_into
 from meanfield.common.seeds import stream
 from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import (
+    ROTARY_BASE,
     Attention,
     AveragePooling,
     BatchNormalisation,
@@ -328,9 +329,6 @@ class AveragePoolingOperation(Operation):
 def _windows(spec: AveragePooling, setting: Setting) -> tuple[int, ...]:
     """How many windows there are along an axis, and sites in each; axis by axis."""
     return tuple(n for pair in zip(spec.grid_above(setting.grid), spec.window, strict=True) for n in pair)
-
-
-ROTARY_BASE = 10_000.0
 
 
 @operation(Attention)

@@ -32,7 +32,7 @@ from scipy.special import softmax
 
 from meanfield.common.gaussian_averages import even_normals, points_within
 from meanfield.common.validation import Array
-from meanfield.nets.maps import Attention
+from meanfield.nets.maps import ROTARY_BASE, Attention
 from meanfield.theory.transformers.averages import chebyshev_rule
 
 # Degrees of the series in a standard deviation and in the correlation.
@@ -91,7 +91,6 @@ def _interpolation(degree: int) -> tuple[Array, Array]:
 OPERATIONS, LEAST_HEADS, MOST_HEADS, HEAD_NUMBERS = 2e9, 8, 512, 2**24
 # Variance that is added to the queries and keys of every step, so that steps that are nearly one can be told apart.
 JITTER = 1e-6
-ROTARY_BASE = 10_000.0
 
 
 class DrawnHeads:

@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
+from meanfield.verification import tuned_rates
 from sims.claims.catalogue import CLAIMS
 from sims.hyperparameter_transfer import claims as hyperparameters
-from sims.learning_rate_search import first_steps
 from tests.sims.claim_controls.changes import ERROR, many_draws
 
 
@@ -61,7 +61,7 @@ def following(dataset, off=0.0, of="outputs"):
     """Tuned rates that follow the scales of one step of each group, all of one constant, but for a power of depth."""
     names = [STAND_IN.get(str(family), str(family)) for family in dataset["family"].values]
     dataset = dataset.assign_coords(family=names)
-    by_group = {name: scale for scale, families in first_steps.GROUPS.values() for name in families}
+    by_group = {name: scale for scale, families in tuned_rates.GROUPS.values() for name in families}
     rates = xr.concat([dataset.sel(family=name)[f"{by_group.get(name, of)}_scale"] for name in names], "family")
     log_rates = np.log10(rates) + off * np.log10(dataset["depth"])
     tiny = {f"{name}_stderr": ERROR * dataset[name] for name in dataset.data_vars if str(name).endswith("_scale")}
