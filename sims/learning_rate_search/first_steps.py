@@ -218,7 +218,7 @@ UNPRINTED = "no sentence of a paper: a question of our own, whether the step tha
 
 
 # These are cheap, so that loops are trained from more seeds under these optimizers: 12 did not decide.
-MORE_SEEDS, SEEDED = ("--families", *GROUPS["loops"][1], "--draws", "96"), ("sgd", "adamw")
+MORE_SEEDS, SEEDED = ("--families", *tuned_rates.GROUPS["loops"][1], "--draws", "96"), ("sgd", "adamw")
 
 
 def _slopes(id: str, group: str, words: str, scale: str, more_seeds: Sequence[str] = ()) -> Claim:
