@@ -41,11 +41,14 @@ from meanfield.verification.many_channels import (
 from meanfield.verification.power import UNCONVERGED, announced, draws_to_converge, needing
 from meanfield.verification.published import (
     ADAM_SLOPES,
+    ALL_SLOPES,
     COMMON_SWEEP,
     GELU_SLOPE,
     HE_GAIN,
+    KERNEL_SLOPES,
     PAPERS,
     PAPERS_EXPONENT,
+    PRE_NORM_SLOPE,
     RELU_SLOPE,
     RESNET_BATCH_NORM_SLOPE,
     RESNET_DROPOUT_SLOPE,
@@ -105,12 +108,14 @@ from meanfield.verification.verdicts import (
 
 __all__ = [
     "ADAM_SLOPES",
+    "ALL_SLOPES",
     "APART",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
     "DOUBT",
     "GELU_SLOPE",
     "HE_GAIN",
+    "KERNEL_SLOPES",
     "LABEL_SCALE",
     "LABEL_SPREAD",
     "NO_LAW",
@@ -119,6 +124,7 @@ __all__ = [
     "PAPERS",
     "PAPERS_EXPONENT",
     "PRECISION",
+    "PRE_NORM_SLOPE",
     "RELU_SLOPE",
     "RESNET_BATCH_NORM_SLOPE",
     "RESNET_DROPOUT_SLOPE",

@@ -31,7 +31,7 @@ from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
 from sims.common.tuned_nets import MOVED, STEP_DRAWS, mean_scale, median_scales, own_seeds
-from sims.learning_rate_search import first_steps
+from sims.learning_rate_search import first_steps, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 from sims.learning_rate_search.report import REPORT
 
@@ -310,7 +310,7 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=(*CLAIMS, *first_steps.CLAIMS),
+    claims=(*CLAIMS, *first_steps.CLAIMS, *printed_tables.CLAIMS),
     # The images of a run without --data.
     require_installed=partial(images.require_installed, "digits"),
 )
