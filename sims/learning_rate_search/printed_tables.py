@@ -178,12 +178,12 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     return [*own, *zero_shot]
 
 
-# What is run, all of it by the preset "evidence": 12 nets a depth, 2 .. 16 units.
-WIDE = ("--families", CNN, ZERO, RESNET, "--channels", "32")
+# What is run, all of it by the preset "evidence": 12 nets a depth, 2 .. 16 units, 16 channels times so many.
+WIDE = ("--families", CNN, ZERO, RESNET, "--wider", "2")
 ABLATED = ("--families", GELU, DROPOUT, BY_KERNEL[4], BY_KERNEL[5])
-NORMS = ("--families", VIT, PRE_NORM, "--channels", "32")
-NARROW, BROAD = (("--families", VIT, "--channels", width) for width in ("24", "40"))
-LONG = ("--families", VIT, "--channels", "32", "--epochs", "16")
+NORMS = ("--families", VIT, PRE_NORM, "--wider", "2")
+NARROW, BROAD = (("--families", VIT, "--wider", times) for times in ("1.5", "2.5"))
+LONG = ("--families", VIT, "--wider", "2", "--epochs", "16")
 OF_ADAM = ("--optimizer", "adamw")
 MNIST = (
     "MNIST's images averaged to 7 x 7 (Transformers: 16 patches), where the paper has CIFAR-10 and others; 1,792 of "
