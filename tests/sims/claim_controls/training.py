@@ -41,13 +41,16 @@ def _families(claim):
 
 
 def of_exponent(dataset, exponent):
-    """All families learn, and their tuned rates go as this power of the depth, where one step says -3/2."""
+    """All families learn, and their tuned rates go as this power of the depth, where one step says -3/2.
+
+    They lie in the middle of the rates that were tried.
+    """
     dataset, spread = many_draws(dataset)
-    power = np.log10(dataset["depth"]) + 0 * dataset["absolute_scale"]
-    rates = exponent * power - 1.0
+    tried, power = np.log10(dataset["rate"]), np.log10(dataset["depth"]) + 0 * dataset["absolute_scale"]
+    rates = exponent * (power - power.mean()) + tried.mean()
     exact = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates, "located": 64 + 0 * rates}
     exact |= {"absolute_scale": 10 ** (-1.5 * power), "absolute_scale_stderr": ERROR * 10 ** (-1.5 * power)}
-    losses = 0.1 + 0.1 * (np.log10(dataset["rate"]) - rates) ** 2 + spread
+    losses = 0.1 + 0.1 * (tried - rates) ** 2 + spread
     return dataset.assign(exact | {"final_loss": losses.transpose(*dataset["final_loss"].dims)})
 
 
