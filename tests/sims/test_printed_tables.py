@@ -44,23 +44,27 @@ def made_up(families, exponent=-1.5, *, step=-1.5, error=0.005, loss=0.1, optimi
         (-1.0, -1.0, Verdict.REFUTED),
         (-1.9, -1.5, Verdict.REFUTED),
         (0.0, -1.5, Verdict.REFUTED),
-        (-1.805, -1.81, Verdict.INCONCLUSIVE),
+        (-3.0, -1.5, Verdict.REFUTED),
     ],
 )
 def test_exponents_outside_the_range_of_the_paper_are_refuted(exponent, step, verdict):
-    """The last lies on its edge, beside one step."""
     for family in tables.PRINTED["sgd"]:
         assert tables.judge_exponent(made_up([family], exponent, step=step), family).verdict is verdict
 
 
 def test_the_rival_is_one_step_where_it_says_something_else():
-    for exponent, step, rival in ((-1.5, -1.5, 0.0), (-1.7, -2.4, -2.4), (-0.2, -2.4, 0.0), (-1.0, -0.9, -0.9)):
+    """Or no change, or twice the paper's, whichever is nearest; one step beside the range is no rival."""
+    cases = [(-1.4, -1.5, 0.0), (-1.7, -2.4, -2.4), (-0.2, -2.4, 0.0), (-1.0, -0.9, 0.0), (-1.0, -0.6, -0.6)]
+    for exponent, step, rival in [*cases, (-1.6, -1.5, -3.0)]:
         decided = tables.judge_exponent.decide(made_up([tables.CNN], exponent, step=step), tables.CNN)
         assert decided.words["rival"] == pytest.approx(rival)
 
 
 def test_rates_that_are_known_too_badly_decide_nothing():
-    assert tables.judge_exponent(made_up([tables.CNN], error=0.3), tables.CNN).verdict is Verdict.INCONCLUSIVE
+    """Not in the range, nor beyond it, where an exponent twice as large is as near."""
+    for exponent, error in ((-1.5, 0.3), (-2.3, 0.15)):
+        badly = made_up([tables.CNN], exponent, error=error)
+        assert tables.judge_exponent(badly, tables.CNN).verdict is Verdict.INCONCLUSIVE
 
 
 def test_nets_that_hardly_learn_and_families_that_were_not_run_count_nothing():
