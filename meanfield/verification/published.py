@@ -43,6 +43,14 @@ RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE = -1.701, -1.568
 # Table 3, trained by Adam on CIFAR-10: a CNN, and a ResNet of branch weights times K^(-1/2).
 ADAM_SLOPES = {"CNN": -1.207, "ResNet": -1.269}
 
+# Table 3, pre-norm ViT on ImageNet; and figure 7, CNN on CIFAR-10 by kernel size.
+PRE_NORM_SLOPE = -1.131
+KERNEL_SLOPES = {3: -1.74, 4: -1.44, 5: -1.46}
+# Table 4, ViT on CIFAR-10 by width, after one, two and three epochs.
+TABLE_4 = {288: (-1.352, -1.531, -1.207), 384: (-1.360, -1.444, -1.501), 480: (-1.345, -1.647, -1.550)}
+# Section 4.5: the range in which the slopes of all configurations lie; those of table 4 and figure 7 do, too.
+ALL_SLOPES = (-1.8, -1.1)
+
 COMMON_SWEEP = tuple(range(3, 31))
 
 # Table 5 with its source net; the rescaled rates that it prints follow from effective depths D + 1, D the blocks.

@@ -1,11 +1,12 @@
-"""What studies of tuned rates share: seeds of each net, scales of one step, checks by optimizer."""
+"""What studies of tuned rates share: seeds of nets, scales of one step, losses between rates, checks by optimizer."""
 
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import xarray as xr
 
-from meanfield.common import derived_seed
+from meanfield.common import Array, derived_seed
 from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
 
@@ -38,6 +39,17 @@ def median_scales(of_step: xr.Dataset, whose: str = "") -> dict[str, float]:
 def mean_scale(of_step: xr.Dataset) -> dict[str, float]:
     """The rate at which the mean over drawn nets of what a step moves the layers by is 1, with its error."""
     return {f"absolute_mean_scale{end}": float(of_step[f"{SCALES['absolute']}{end}"]) for end in ("", "_stderr")}
+
+
+def losses_at(log_rates: Sequence[float], losses: xr.DataArray, chance: float) -> Array:
+    """Losses of every seed at log10 of some rates, (seed, rate): interpolated between the rates that it was tried at.
+
+    Beyond them they are constant. Losses above that of ``chance`` count as that. ``losses``: (rate, seed), NaN where a
+    seed was not tried.
+    """
+    logs, bounded = np.log10(losses["rate"].values), np.minimum(losses.values, chance)
+    tried = [(logs[~np.isnan(of_seed)], of_seed[~np.isnan(of_seed)]) for of_seed in bounded.T]
+    return np.array([np.interp(log_rates, *of_seed) for of_seed in tried])
 
 
 def checks_of_optimizers(simulation: str, judge: JudgeOfRun, optimizers: Sequence[str]) -> tuple[Check, ...]:

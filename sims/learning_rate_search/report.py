@@ -12,7 +12,7 @@ from meanfield.common import Array
 from meanfield.verification import Finding, tuned_rates
 from sims.common.report import Report, answer, folded
 from sims.common.tables import MISSING, Column, Table, fitted, number, signed
-from sims.learning_rate_search import claims, first_steps
+from sims.learning_rate_search import claims, first_steps, printed_tables
 
 WORDS = {
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
@@ -304,7 +304,7 @@ def _seeds_needed(dataset: xr.Dataset) -> str:
 
 
 def _findings(dataset: xr.Dataset) -> list[Finding]:
-    return [*claims.findings(dataset), *first_steps.findings(dataset)]
+    return [*claims.findings(dataset), *first_steps.findings(dataset), *printed_tables.findings(dataset)]
 
 
 REPORT = Report(

@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield import Chain
+from meanfield.common import require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
@@ -31,7 +32,7 @@ from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
 from sims.common.tuned_nets import MOVED, STEP_DRAWS, mean_scale, median_scales, own_seeds
-from sims.learning_rate_search import first_steps
+from sims.learning_rate_search import first_steps, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 from sims.learning_rate_search.report import REPORT
 
@@ -58,6 +59,7 @@ OPTIONS = (
     ),
     Option("channels", "channels of convolutional nets and of Transformers", int, metavar="C", group=NETS),
     Option("width", "units of fully-connected nets and of loops", int, metavar="N", group=NETS),
+    Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", group=NETS),
     Option(
         "data",
         "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels",
@@ -195,8 +197,18 @@ def _source(options: argparse.Namespace, family: str) -> str:
     return family.partition(ON)[2] or str(options.data)
 
 
+def _sizes(options: argparse.Namespace) -> dict[str, int]:
+    """Channels and width as they are run."""
+    wider = require_positive("--wider", options.wider, why="nets have a channel or more")
+    times = {name: wider * getattr(options, name) for name in ("channels", "width")}
+    for name, size in times.items():
+        if size != round(size):
+            raise ValueError(f"--wider {wider:g} makes {size:g} of --{name}; give a factor that makes a whole number")
+    return {name: round(size) for name, size in times.items()}
+
+
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
-    width = options.channels if family.startswith(NARROW) else options.width
+    width = _sizes(options)["channels" if family.startswith(NARROW) else "width"]
     return trained_net(family.partition(ON)[0], _blocks(family, [depth])[0], width, _source(options, family))
 
 
@@ -238,6 +250,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
     described = attributes(
         options, "data", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"
     )
+    described |= _sizes(options)
     places = map("{0[0]} {0[1]}".format, product(options.families, depths))
     reasons = {place: of_net.attrs["without_minimum"] for place, of_net in zip(places, tuned, strict=True)}
     said = {"without_minimum": json.dumps({place: reason for place, reason in reasons.items() if reason})}
@@ -310,7 +323,7 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=(*CLAIMS, *first_steps.CLAIMS),
+    claims=(*CLAIMS, *first_steps.CLAIMS, *printed_tables.CLAIMS),
     # The images of a run without --data.
     require_installed=partial(images.require_installed, "digits"),
 )

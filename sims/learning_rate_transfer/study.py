@@ -29,7 +29,7 @@ from sims.common.images import DataShape, require_installed
 from sims.common.results import Results
 from sims.common.study import Study
 from sims.common.training_data import shared_training_data, trained_net
-from sims.common.tuned_nets import STEP_DRAWS
+from sims.common.tuned_nets import STEP_DRAWS, losses_at
 from sims.learning_rate_transfer import first_steps
 from sims.learning_rate_transfer.claims import CLAIMS, TUNED
 from sims.learning_rate_transfer.report import REPORT
@@ -116,10 +116,8 @@ class Ladder:
 
         Between rates that a seed was tried at its loss is interpolated; beyond them it is constant.
         """
-        losses, ends = self.tuned[place]["final_loss"], [log_rate - REACH, log_rate + REACH]
-        logs, bounded = np.log10(losses["rate"].values), np.minimum(losses.values, self.chance)
-        tried = [(logs[~np.isnan(of_seed)], of_seed[~np.isnan(of_seed)]) for of_seed in bounded.T]
-        below, above = np.mean([np.interp(ends, *of_seed) for of_seed in tried], axis=0)
+        ends = [log_rate - REACH, log_rate + REACH]
+        below, above = losses_at(ends, self.tuned[place]["final_loss"], self.chance).mean(axis=0)
         return float(above - below) / (2 * REACH)
 
     def _log_stable(self, place: int) -> float:

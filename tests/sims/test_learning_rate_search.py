@@ -268,6 +268,17 @@ def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
     np.testing.assert_equal(study._printed(family), printed)
 
 
+def test_wider_nets_are_those_of_more_channels_and_units():
+    """In all families, and in what the dataset says of itself."""
+    given = ["--families", "mlp", "cnn", "transformer post", *SMALL]
+    wider, asked = (
+        simulation.parse([*given, *more]) for more in (["--wider", "1.5"], ["--channels", "6", "--width", "24"])
+    )
+    nets = [[tuning.net for tuning in simulation.checked(options)["tunings"]] for options in (wider, asked)]
+    assert nets[0] == nets[1]
+    assert study._sizes(wider) == {"channels": 6, "width": 24}
+
+
 def test_the_papers_fit_weighs_depths_by_their_variances():
     """Against NumPy's line with weights 1 / error; that of tuned slopes weighs all depths alike."""
     depths, logs, errors = np.array([2, 4, 8, 32]), np.array([-1.0, -1.2, -1.9, -2.4]), np.array([0.02, 0.3, 0.05, 0.1])

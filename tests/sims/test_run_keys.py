@@ -75,6 +75,7 @@ OWN_WORDS = {
     ("hyperparameter_transfer", "tokens"): ["8", "--families", "gpt"],
     ("learning_rate_transfer", "across"): ["width"],
     ("learning_rate_search", "grid"): ["9"],
+    ("learning_rate_search", "wider"): ["2"],
     ("learning_rate_transfer", "precision"): ["float64"],
     ("looped_rates", "blocks"): ["own"],
     ("looped_rates", "heads"): ["4"],

@@ -6,17 +6,15 @@ import xarray as xr
 from meanfield.verification import tuned_rates
 from sims.claims.catalogue import CLAIMS
 from sims.hyperparameter_transfer import claims as hyperparameters
+from sims.learning_rate_search import printed_tables
 from tests.sims.claim_controls.changes import ERROR, many_draws
 
 
 def _tuned(claim):
     """Rates of every family that a claim is about fall exactly as it says, from many seeds of nets that learn."""
-    families = {}
-    for check in CLAIMS[claim].checks:
-        families.setdefault(check.run, []).append(check.judge.keywords["family"])
 
     def exact(runs):
-        return {name: of_run(_with(runs[name], of_claim), of_claim) for name, of_claim in families.items()}
+        return {name: of_run(_with(runs[name], of_claim), of_claim) for name, of_claim in _families(claim).items()}
 
     def of_run(dataset, of_claim):
         chosen, scale = dataset["family"].isin(of_claim), dataset["absolute_scale"]
@@ -32,6 +30,36 @@ def _tuned(claim):
         return _learned(dataset.assign(put))
 
     return exact
+
+
+def _families(claim):
+    """Those that the checks of a claim are about, by run."""
+    families = {}
+    for check in CLAIMS[claim].checks:
+        named = getattr(check.judge, "keywords", {"family": printed_tables.VIT})
+        families.setdefault(check.run, []).append(named["family"])
+    return families
+
+
+def of_exponent(dataset, exponent):
+    """All families learn, and their tuned rates go as this power of the depth, where one step says -3/2.
+
+    They lie in the middle of the rates that were tried.
+    """
+    dataset, spread = many_draws(dataset)
+    tried, power = np.log10(dataset["rate"]), np.log10(dataset["depth"]) + 0 * dataset["absolute_scale"]
+    rates = exponent * (power - power.mean()) + tried.mean()
+    exact = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates, "located": 64 + 0 * rates}
+    exact |= {"absolute_scale": 10 ** (-1.5 * power), "absolute_scale_stderr": ERROR * 10 ** (-1.5 * power)}
+    losses = 0.1 + 0.1 * (tried - rates) ** 2 + spread
+    return dataset.assign(exact | {"final_loss": losses.transpose(*dataset["final_loss"].dims)})
+
+
+def _of_exponent(claim):
+    """Every table is right."""
+    return lambda runs: {
+        name: of_exponent(_with(runs[name], families), -1.5) for name, families in _families(claim).items()
+    }
 
 
 def _with(dataset, families):
@@ -159,6 +187,7 @@ def base_rates_move(family):
 
 
 CONTROLS = {
+    **{claim.id: _of_exponent(claim.id) for claim in printed_tables.CLAIMS},
     "E4a": _cheap("step_outputs"),
     "E4b": _cheap("starting"),
     "E3a": _of_length(),
