@@ -16,7 +16,7 @@ from pathlib import Path
 from sims.common.command import CommandParser, Preset, Service, add_worker_options
 
 # With how long they take.
-PRESETS = {"smoke": "2 min", "default": "19 min", "evidence": "9 h", "paper": "80 h"}
+PRESETS = {"smoke": "2 min", "default": "19 min", "evidence": "13 h", "paper": "80 h"}
 DIFFERENT = 1
 
 
