@@ -35,11 +35,13 @@ def update_estimates(values: Mapping[str, Array]) -> Estimates:
 def scale_estimates(values: Mapping[str, Array]) -> Estimates:
     """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales.
 
-    The last layer is the last of these, but where last_update_energy (N,) is given beside, its S_l / c_l.
+    Where some l has no S_l / c_l (NaN), means over l leave it out. The last layer is the last l, but where
+    last_update_energy (N,) is given beside, which is the S_l / c_l of another.
     """
     relative, outputs = values["relative_update_energy"], values["output_update_energy"]
     last = values.get("last_update_energy", relative[:, -1])
-    of_scales = {"relative": relative.mean(axis=1), "last": last, "output": outputs[:, 0]}
+    mean = relative[:, ~np.isnan(relative).any(axis=0)].mean(axis=1)
+    of_scales = {"relative": mean, "last": last, "output": outputs[:, 0]}
     estimates: Estimates = {
         "relative_update_energy": summarise(relative),
         "output_update_energy": summarise(outputs),

@@ -119,7 +119,7 @@ def _require_loss(loss: torch.Tensor) -> None:
     if loss.numel() != 1:
         raise ValueError(f"the loss has shape {tuple(loss.shape)}; give one number, as the mean over the batch")
     if not torch.isfinite(loss).all():
-        raise ValueError(f"the loss is {float(loss)} at initial weights; give inputs and weights of which it is finite")
+        raise ValueError(f"the loss is {loss.item()} at initial weights; give inputs and weights of which it is finite")
     if not loss.requires_grad:
         raise ValueError("no parameter that trains moves the loss; give the loss of the outputs of the model")
 
@@ -135,12 +135,12 @@ def changes(model: nn.Module, task: Task, directions: Mapping[str, torch.Tensor]
         try:
             return _run(model, task, watched, stack)
         except (NotImplementedError, RuntimeError) as error:
-            if "forward AD" not in str(error):
+            if not any(words in str(error) for words in ("forward AD", "forward mode AD")):
                 raise
-            where = f"module {stack[-1]!r}" if stack else "the loss, or a function outside all modules,"
+            where = f"module {stack[-1]!r}" if any(stack) else "the model"
             raise ValueError(
                 f"{where} has an operation without a forward derivative ({str(error).splitlines()[0]}); write it by "
-                "operations that have one"
+                "operations that have one, and give use_reentrant=False to checkpoints"
             ) from error
 
 

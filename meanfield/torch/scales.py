@@ -1,4 +1,4 @@
-"""How far the first step of an optimizer moves every module of a PyTorch model, and the rates at which it moves it by 1."""
+"""How far a step of an optimizer moves every module of a PyTorch model, and the rates at which it moves it by 1."""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -71,7 +71,7 @@ def step_scales(
     Returns:
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
-                say which value is the ``last_layer``. Dimensionless. A draw costs less than two steps of training.
+        say which value is the ``last_layer``. Dimensionless. A draw costs less than two steps of training.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get
@@ -145,7 +145,7 @@ def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:
     )
     if not np.isfinite(energies).all():
         raise OverflowError("changes are outside the range of floats: give weights and inputs of the size of 1")
-    shares = relative(energies, sizes)
+    shares = np.where((sizes == 0) & (energies > 0), np.nan, relative(energies, sizes))
     return {
         "update_energy": energies[:-1],
         "relative_update_energy": shares[:-1],

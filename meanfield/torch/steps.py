@@ -30,6 +30,9 @@ from meanfield.transfer.trials import trial_name
 ROUNDING = 64
 # Weights of these keep their outputs in columns.
 COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+# The learning rate at which optimizers of PyTorch make their step. Some, as Adafactor, have an upper limit to it, and far
+# smaller steps would be lost in rounding errors of the weights.
+RATE = 2.0**-10
 # As `meanfield.transfer.trials` calls the optimizers of PyTorch whose first step is that of these.
 TRIED = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
 
@@ -150,20 +153,19 @@ class MadeStep(Step):
         return _trial_name(self._made(model))
 
     def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
+        parameters = trained(model)
+        before = {name: parameter.data for name, parameter in parameters.items()}
+        for name, parameter in parameters.items():
+            parameter.data = before[name].to(torch.float64, copy=True)
+            parameter.grad = slopes[name].double()
         optimizers = self._made(model)
         self.name = self.name or _names(optimizers)
-        parameters = trained(model)
         require_all_stepped(parameters, optimizers)
-        before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-        for name, parameter in parameters.items():
-            parameter.grad = slopes[name].clone()
         _step(optimizers)
         directions = {}
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                directions[name] = before[name] - parameter
-                parameter.copy_(before[name])
-                parameter.grad = None
+        for name, parameter in parameters.items():
+            directions[name] = _per_rate(before[name], parameter.data)
+            parameter.grad, parameter.data = None, before[name]
         return directions
 
     def _made(self, model: nn.Module) -> list[torch.optim.Optimizer]:
@@ -196,13 +198,18 @@ class LiveStep(Step):
         for own, copied in zip(_parameters(self._optimizers), _parameters(copies), strict=True):
             copied.grad = None
             if (name := self._names.get(id(own))) is not None:
-                copied.data, moved[name] = parameters[name].detach().clone(), copied
-                copied.grad = slopes[name].clone()
+                copied.data, moved[name] = parameters[name].detach().to(torch.float64, copy=True), copied
+                copied.grad = slopes[name].double()
         for state in (state for optimizer in copies for state in optimizer.state.values()):
             floats = {key: value for key, value in state.items() if _is_float(value) and key != "step"}
-            state.update({key: value.to(next(iter(slopes.values())).dtype) for key, value in floats.items()})
+            state.update({key: value.double() for key, value in floats.items()})
         _step(copies)
-        return {name: parameter.detach() - moved[name].detach() for name, parameter in parameters.items()}
+        return {name: _per_rate(parameter.detach(), moved[name].detach()) for name, parameter in parameters.items()}
+
+
+def _per_rate(before: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
+    """A, from weights before a step and behind it in double precision."""
+    return ((before.double() - behind) / RATE).to(before.dtype)
 
 
 def _is_float(value: Any) -> bool:
@@ -210,7 +217,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """Make a step at learning rate 1 without weight decay; groups keep their rates over that of the first.
+    """Make a step of learning rate `RATE` without weight decay; groups keep their rates over that of the first.
 
     The step is that of the class: a scheduler puts another in its place, which steps the optimizer that it was of.
     """
@@ -222,7 +229,7 @@ def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
             "the learning rate of the first parameter group is 0, over which those of all groups are taken"
         )
     for group, rate in zip((group for each in optimizers for group in each.param_groups), rates, strict=True):
-        relative = rate / rates[0]
+        relative = RATE * rate / rates[0]
         group["lr"] = torch.full_like(group["lr"], relative) if isinstance(group["lr"], torch.Tensor) else relative
         if "weight_decay" in group:
             group["weight_decay"] = 0.0
