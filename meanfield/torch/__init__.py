@@ -9,6 +9,8 @@ if find_spec("torch") is None:
         name="torch",
     )
 
+from meanfield.torch.carrying import carry
 from meanfield.torch.scales import step_scales
+from meanfield.torch.starting import starting_rate
 
-__all__ = ["step_scales"]
+__all__ = ["carry", "starting_rate", "step_scales"]

@@ -105,3 +105,24 @@ def last_layer(model: nn.Module, made: Pass, modules: Collection[str] | None) ->
     weighted = [call for call in calls if call.module in weighted_leaves(model, calls)]
     below = [call for call in weighted if call.module != top and call.place not in outputs]
     return (below or weighted or calls)[-1]
+
+
+def block_calls(model: nn.Module, made: Pass) -> list[Call]:
+    """The calls of blocks in a pass."""
+    names = set(blocks(model))
+    return [call for call in made.calls if call.module in names]
+
+
+def normalised(model: nn.Module, made: Pass) -> str:
+    """Whether the last block normalises what it reads, "pre", what it gives, "post", or neither, ""."""
+    last = next(reversed(block_calls(model, made)), None)
+    if last is None:
+        return ""
+    inside = [each.module for each in made.calls if each.module.startswith(f"{last.module}.")]
+    kinds = [model.get_submodule(name) for name in inside if name in set(leaves(model))]
+    acting = [_is_norm(module) for module in kinds if not isinstance(module, nn.Dropout | nn.Identity)]
+    return ("pre" if acting[0] else "post" if acting[-1] else "") if acting else ""
+
+
+def _is_norm(module: nn.Module) -> bool:
+    return "norm" in type(module).__name__.lower()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -15,9 +15,12 @@ from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.torch.models import RESET, Source, call, on_model, taken_batches, trained
-from meanfield.torch.parts import blocks, chosen, last_layer, leaves
+from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
 from meanfield.torch.passes import Call, Pass, Task, changes, gradients, mean_square, require_agreement
 from meanfield.torch.steps import LiveStep, Step, step_of
+
+# As many draws as are taken where their number is left out.
+DRAWS = 16
 
 
 def step_scales(
@@ -29,7 +32,7 @@ def step_scales(
     modules: Any = None,
     forward: Callable[[nn.Module, Any], Any] = call,
     reinit: Callable[[nn.Module], Any] | str | None = RESET,
-    draws: int = 16,
+    draws: int = DRAWS,
     seed: int = 0,
     precision: str = "float64",
 ) -> xr.Dataset:
@@ -109,14 +112,31 @@ def step_scales(
 
 
 @dataclass(frozen=True)
+class _Model:
+    """What a dataset says of a model."""
+
+    family: str
+    parameters: int
+    first_layer: ClassVar[int] = 1
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Self:
+        """Read a model."""
+        return cls(type(model).__name__, sum(parameter.numel() for parameter in trained(model).values()))
+
+    def describe(self) -> dict[str, Any]:
+        return {"family": self.family, "parameters": self.parameters}
+
+
+@dataclass(frozen=True)
 class _Draw:
     """The numbers of one draw, over the places that are wanted."""
 
     places: tuple[str, ...]
     kinds: tuple[str, ...]
     numbers: Mapping[str, Array]
-    last: str
-    described: Mapping[str, Any]
+    said: Mapping[str, Any]
+    model: _Model
 
 
 def _measured(model: nn.Module, task: Task, step: Step, modules: list[str] | None) -> _Draw:
@@ -130,12 +150,14 @@ def _measured(model: nn.Module, task: Task, step: Step, modules: list[str] | Non
     if not wanted:
         raise ValueError("none of the modules is called with a tensor of floats as its value; choose others")
     last = last_layer(model, made, modules)
-    described = {
-        "family": type(model).__name__,
-        "parameters": sum(parameter.numel() for parameter in trained(model).values()),
+    kinds = tuple(type(model.get_submodule(each.module)).__name__ for each in (*wanted, last))
+    said = {
+        "last_layer": last.place,
+        "last_kind": kinds[-1],
+        "blocks": len(block_calls(model, made)),
+        "normalised": normalised(model, made),
     }
-    kinds = tuple(type(model.get_submodule(each.module)).__name__ for each in wanted)
-    return _Draw(tuple(each.place for each in wanted), kinds, _numbers(wanted, last, made), last.place, described)
+    return _Draw(tuple(each.place for each in wanted), kinds[:-1], _numbers(wanted, last, made), said, _Model.of(model))
 
 
 def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:
@@ -162,20 +184,9 @@ def _dataset(measured: list[_Draw], step: Step, how: Mapping[str, Any]) -> xr.Da
             "units have died, or inputs are 0; give inputs and initial weights of the size of 1"
         )
     first = measured[0]
-    attrs = {"optimizer": step.name, "last_layer": first.last, "level": "measured", "torch": torch.__version__, **how}
+    attrs = {"optimizer": step.name, "level": "measured", "torch": torch.__version__, **first.said, **how}
     coords: dict[str, Any] = {"module": ("layer", list(first.places)), "kind": ("layer", list(first.kinds))}
-    return measured_dataset(_Model(first.described), update_estimates(values), attrs, coords)
-
-
-@dataclass(frozen=True)
-class _Model:
-    """What a dataset says of a model."""
-
-    described: Mapping[str, Any]
-    first_layer = 1
-
-    def describe(self) -> dict[str, Any]:
-        return dict(self.described)
+    return measured_dataset(first.model, update_estimates(values), attrs, coords)
 
 
 def _loss_of(loss: Any, model: nn.Module, dtype: torch.dtype) -> Callable[[Any, Any], torch.Tensor]:
@@ -189,3 +200,19 @@ def _loss_of(loss: Any, model: nn.Module, dtype: torch.dtype) -> Callable[[Any, 
 
 def _name(loss: Any) -> str:
     return getattr(loss, "__name__", type(loss).__name__)
+
+
+def first_model(
+    model: Any, reinit: Any = RESET, precision: str = "float64", seed: int = 0, **_options: Any
+) -> nn.Module:
+    """The model of the first draw of `step_scales` under these options."""
+    return next(Source(model, reinit, precision, checked_seed(seed)).models(1))
+
+
+def require_last(scales: xr.Dataset, of: str) -> None:
+    """Raise ValueError where the last layer is what a scale is of and has no size of its own."""
+    if of == "last" and scales["last_learning_rate_scale"].isnull():
+        raise ValueError(
+            f"the value of the last layer, {scales.attrs['last_layer']!r}, starts at 0, relative to which no change "
+            "has a size: choose modules, the last of which is another"
+        )

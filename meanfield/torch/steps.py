@@ -30,8 +30,8 @@ from meanfield.transfer.trials import trial_name
 ROUNDING = 64
 # Weights of these keep their outputs in columns.
 COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-# The learning rate at which optimizers of PyTorch make their step. Some, as Adafactor, have an upper limit to it, and far
-# smaller steps would be lost in rounding errors of the weights.
+# The learning rate at which optimizers of PyTorch make their step. Some, as Adafactor, have an upper limit to it, and
+# far smaller steps would be lost in rounding errors of the weights.
 RATE = 2.0**-10
 # As `meanfield.transfer.trials` calls the optimizers of PyTorch whose first step is that of these.
 TRIED = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
