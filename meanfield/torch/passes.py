@@ -58,14 +58,14 @@ class Call:
         module: its name.
         place: the same, with #2, #3, ... at later calls of the same module.
         elements: of its value.
-        energy, size: mean squares of the change of the value, and of the value itself.
+        energy, size: mean squares of the change of the value, and of the value itself; None where nothing moves.
     """
 
     module: str
     place: str
     elements: int
-    energy: torch.Tensor
-    size: torch.Tensor
+    energy: torch.Tensor | None
+    size: torch.Tensor | None
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def gradients(model: nn.Module, task: Task, watched: Collection[str]) -> tuple[d
     parameters = trained(model)
     _forget_gradients(parameters)
     with _same_start(model, task), torch.enable_grad():
-        made = _run(model, task, watched)
+        made = _run(model, task, watched, [], moves=False)
         _require_loss(made.loss)
         made.loss.backward()
     if missing := [name for name, parameter in parameters.items() if parameter.grad is None]:
@@ -133,7 +133,7 @@ def changes(model: nn.Module, task: Task, directions: Mapping[str, torch.Tensor]
     stack: list[str] = []
     with _same_start(model, task), torch.no_grad(), forward_ad.dual_level(), _moving(model, directions):
         try:
-            return _run(model, task, watched, stack)
+            return _run(model, task, watched, stack, moves=True)
         except (NotImplementedError, RuntimeError) as error:
             if not any(words in str(error) for words in ("forward AD", "forward mode AD")):
                 raise
@@ -166,12 +166,12 @@ def require_agreement(
         )
 
 
-def _run(model: nn.Module, task: Task, watched: Collection[str], stack: list[str] | None = None) -> Pass:
+def _run(model: nn.Module, task: Task, watched: Collection[str], stack: list[str], moves: bool) -> Pass:
     """Run a batch through a model and watch its modules; on ``stack`` are those that have begun and not ended."""
-    watcher = _Watcher(set(watched), stack if stack is not None else [])
+    watcher = _Watcher(set(watched), stack, moves)
     with ExitStack() as hooks:
         for name, module in model.named_modules():
-            hooks.callback(module.register_forward_pre_hook(watcher.begun(name)).remove)
+            hooks.callback(module.register_forward_pre_hook(watcher.begun(name), prepend=True).remove)
             hooks.callback(module.register_forward_hook(watcher.ended(name)).remove)
         made = task.forward(model, task.inputs)
         value = value_of(made)
@@ -190,12 +190,12 @@ def _run(model: nn.Module, task: Task, watched: Collection[str], stack: list[str
 
 
 class _Watcher:
-    """Squares the values of watched modules as their calls end."""
+    """Lists the calls of watched modules as they end, with the mean squares of their values where these move."""
 
-    def __init__(self, watched: Collection[str], stack: list[str]) -> None:
+    def __init__(self, watched: Collection[str], stack: list[str], squares: bool) -> None:
         self.calls: list[Call] = []
         self.last: deque[tuple[int, torch.Tensor]] = deque(maxlen=LAST_ENDED)
-        self._watched, self._stack, self._times = watched, stack, Counter[str]()
+        self._watched, self._stack, self._squares, self._times = watched, stack, squares, Counter[str]()
 
     def begun(self, name: str) -> Callable[..., None]:
         """What a module of this name does before a call."""
@@ -216,8 +216,8 @@ class _Watcher:
         self._times[name] += 1
         place = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
         self.last.append((len(self.calls), value))
-        energy, size = (mean_square(each.detach()) for each in reversed(_parted(value)))
-        self.calls.append(Call(name, place, value.numel(), energy, size))
+        squares = (mean_square(each.detach()) for each in reversed(_parted(value))) if self._squares else (None, None)
+        self.calls.append(Call(name, place, value.numel(), *squares))
 
 
 def mean_square(values: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ from torch import nn
 from meanfield.common.validation import Array
 from meanfield.optimizers import FIRST_STEPS, Gradient, Hybrid, Optimizer, Place
 from meanfield.optimizers.base import NoStep
-from meanfield.optimizers.first_steps import SMALL_STEP, FirstStep
+from meanfield.optimizers.first_steps import GRADIENT, SIGN, SMALL_STEP, FirstStep
 from meanfield.optimizers.linear_algebra import dense
 from meanfield.torch.models import named, trained
 from meanfield.torch.parts import head, weighted_leaves
@@ -92,16 +92,23 @@ class NamedStep(Step):
 
     def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
         largest = max(float(slope.abs().max()) for slope in slopes.values())
-        directions = {}
+        roles, directions = roles_of(model, made), {}
         for name, parameter in trained(model).items():
-            owner, slope = model.get_submodule(name.rpartition(".")[0]), slopes[name]
+            slope = slopes[name]
             if parameter.dim() < 2:
                 noise = ROUNDING * torch.finfo(slope.dtype).eps * largest
                 slope = torch.where(slope.abs() <= noise, torch.zeros_like(slope), slope)
-            matrices = [_as_matrix(each.detach(), owner).cpu().numpy() for each in (slope, parameter)]
-            direction = self._direction(name, role_of(model, name, made), *matrices)
-            directions[name] = _from_matrix(torch.as_tensor(direction).to(slope), slope, owner)
+            form = self._step.form_of(roles[name])
+            if form in (GRADIENT, SIGN):
+                directions[name] = slope if form == GRADIENT else slope.sign()
+            else:
+                directions[name] = self._of_matrix(model, name, roles[name], slope)
         return directions
+
+    def _of_matrix(self, model: nn.Module, name: str, role: str, slope: torch.Tensor) -> torch.Tensor:
+        owner, weights = model.get_submodule(name.rpartition(".")[0]), trained(model)[name].detach()
+        matrices = (_as_matrix(each, owner).cpu().numpy() for each in (slope, weights))
+        return _from_matrix(torch.as_tensor(self._direction(name, role, *matrices)).to(slope), slope, owner)
 
     def _direction(self, name: str, role: str, slope: Array, weights: Array) -> Array:
         try:
@@ -111,19 +118,27 @@ class NamedStep(Step):
             raise ValueError(f"{self.name} has no first step from rest at {name!r}: {error}") from error
 
 
-def role_of(model: nn.Module, name: str, made: Pass) -> str:
-    """The role of a parameter as `Net.role_of` has it: what reads the inputs, what makes the outputs, or hidden.
+def roles_of(model: nn.Module, made: Pass) -> dict[str, str]:
+    """The roles of parameters as `Net.role_of` has them: what reads the inputs, what makes the outputs, or hidden.
 
     Tables of embeddings, and parameters that stand beside modules as positions do, read the inputs; vectors are biases.
     """
-    parameter, owner_name = trained(model)[name], name.rpartition(".")[0]
-    owner, role = model.get_submodule(owner_name), "hidden"
-    is_beside = any(True for _ in owner.children()) and (not owner_name or parameter.shape[:1] == (1,))
-    if isinstance(owner, nn.Embedding) or is_beside or owner_name in weighted_leaves(model, made.calls)[:1]:
-        role = "input"
-    elif owner_name == head(model, made):
-        role = "output"
-    return f"{role}_bias" if parameter.dim() < 2 else role
+    weighted = (name for name in weighted_leaves(model, made.calls) if _has_matrix(model.get_submodule(name)))
+    first, last, roles = next(weighted, None), head(model, made), {}
+    for name, parameter in trained(model).items():
+        owner_name = name.rpartition(".")[0]
+        owner, role = model.get_submodule(owner_name), "hidden"
+        is_beside = any(True for _ in owner.children()) and (not owner_name or parameter.shape[:1] == (1,))
+        if isinstance(owner, nn.Embedding) or is_beside or owner_name == first:
+            role = "input"
+        elif owner_name == last:
+            role = "output"
+        roles[name] = f"{role}_bias" if parameter.dim() < 2 else role
+    return roles
+
+
+def _has_matrix(leaf: nn.Module) -> bool:
+    return any(parameter.dim() > 1 for parameter in leaf.parameters())
 
 
 def _as_matrix(values: torch.Tensor, owner: nn.Module) -> torch.Tensor:
