@@ -40,8 +40,9 @@ def scale_estimates(values: Mapping[str, Array]) -> Estimates:
     """
     relative, outputs = values["relative_update_energy"], values["output_update_energy"]
     last = values.get("last_update_energy", relative[:, -1])
-    mean = relative[:, ~np.isnan(relative).any(axis=0)].mean(axis=1)
-    of_scales = {"relative": mean, "last": last, "output": outputs[:, 0]}
+    absent = np.isnan(relative).any(axis=0)
+    there = relative[:, ~absent] if absent.any() else relative
+    of_scales = {"relative": there.mean(axis=1), "last": last, "output": outputs[:, 0]}
     estimates: Estimates = {
         "relative_update_energy": summarise(relative),
         "output_update_energy": summarise(outputs),

@@ -27,6 +27,8 @@ from meanfield.torch.models import named, seeded, tensors_of, trained
 SAME_VALUE = {torch.float64: 1e-9, torch.float32: 1e-4}
 SAME_CHANGE = {torch.float64: 1e-5, torch.float32: 1e-2}
 HALF = (torch.float16, torch.bfloat16)
+# In place of a mean square that is not taken.
+NONE = torch.tensor(torch.nan)
 # The outputs are looked for among the values of so many calls that ended last.
 LAST_ENDED = 8
 
@@ -58,14 +60,14 @@ class Call:
         module: its name.
         place: the same, with #2, #3, ... at later calls of the same module.
         elements: of its value.
-        energy, size: mean squares of the change of the value, and of the value itself; None where nothing moves.
+        energy, size: mean squares of the change of the value, and of the value itself; NaN where nothing moves.
     """
 
     module: str
     place: str
     elements: int
-    energy: torch.Tensor | None
-    size: torch.Tensor | None
+    energy: torch.Tensor
+    size: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,9 @@ def _require_loss(loss: torch.Tensor) -> None:
 
 
 def changes(model: nn.Module, task: Task, directions: Mapping[str, torch.Tensor], watched: Collection[str]) -> Pass:
-    """How the values of watched modules, the outputs and the loss change as the parameters move along directions.
+    """How the values of watched modules, the outputs and the loss change as parameters move along directions.
+
+    Those without a direction stay.
 
     Raises:
         ValueError: an operation without a forward derivative.
@@ -216,7 +220,7 @@ class _Watcher:
         self._times[name] += 1
         place = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
         self.last.append((len(self.calls), value))
-        squares = (mean_square(each.detach()) for each in reversed(_parted(value))) if self._squares else (None, None)
+        squares = (mean_square(each.detach()) for each in reversed(_parted(value))) if self._squares else (NONE, NONE)
         self.calls.append(Call(name, place, value.numel(), *squares))
 
 
@@ -276,8 +280,9 @@ def _moving(model: nn.Module, directions: Mapping[str, torch.Tensor]) -> Iterato
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of PyTorch's own parts, which the first dual number loads
         for name, parameter in trained(model).items():
-            duals[id(parameter)] = dual = forward_ad.make_dual(parameter.detach(), directions[name])
-            dual._is_param = True
+            if name in directions:
+                duals[id(parameter)] = dual = forward_ad.make_dual(parameter.detach(), directions[name])
+                dual._is_param = True
     held = [
         (module, name, parameter)
         for module in model.modules()

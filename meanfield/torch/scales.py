@@ -1,6 +1,6 @@
 """How far a step of an optimizer moves every module of a PyTorch model, and the rates at which it moves it by 1."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
+from meanfield.torch.groups import grouped, with_groups
 from meanfield.torch.models import RESET, Source, call, on_model, taken_batches, trained
 from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
 from meanfield.torch.passes import Call, Pass, Task, changes, gradients, mean_square, require_agreement
@@ -30,6 +31,7 @@ def step_scales(
     *,
     optimizer: Any,
     modules: Any = None,
+    groups: Mapping[str, str | Sequence[str]] | None = None,
     forward: Callable[[nn.Module, Any], Any] = call,
     reinit: Callable[[nn.Module], Any] | str | None = RESET,
     draws: int = DRAWS,
@@ -64,6 +66,8 @@ def step_scales(
             of floats. The last layer is the last of those that are chosen, otherwise the last block, a module of
             several in an `nn.Sequential` or `nn.ModuleList`, or without blocks the last leaf with parameters; in all
             cases below the outputs.
+        groups: labels of groups of parameters, each with names or patterns ("*.bias"), of which it is asked how far
+            they move every value alone: {"norms": "*.ln_*", "embedding": "wte.weight"}. A group costs one pass a draw.
         forward: (model, inputs) -> outputs, where the model is called in another way.
         reinit: how weights of a module are drawn: by all its modules' ``reset_parameters``, by a function of the
             module, or not at all (None), so that draws differ by their batches and by dropout alone.
@@ -74,7 +78,8 @@ def step_scales(
     Returns:
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
-        say which value is the ``last_layer``. Dimensionless. A draw costs as
+        say which value is the ``last_layer``. With groups there is update_energy_of_group over ``group`` and ``layer``,
+        with its _stderr, the mean squares of the changes that each makes alone. Dimensionless. A draw costs as
         much as two to four steps of training in the same precision, and singular values under optimizers of matrices.
 
     Raises:
@@ -106,10 +111,12 @@ def step_scales(
     for draw, own in enumerate(source.models(number)):
         inputs, targets = on_model(taken[draw % len(taken)], own, source.dtype)
         task = Task(forward, _loss_of(loss, own, source.dtype), inputs, targets, source.seed, draw)
-        measured.append(_measured(own, task, step, chosen(own, modules)))
+        measured.append(_measured(own, task, step, chosen(own, modules), grouped(own, groups)))
         if measured[draw].places != measured[0].places:
             raise ValueError("the model calls other modules in some draws than in others; give modules that all call")
-    return _dataset(measured, step, {"loss": _name(loss), "precision": precision, "seed": str(seed), "draws": number})
+    how = {"loss": _name(loss), "precision": precision, "seed": str(seed), "draws": number}
+    scales = _dataset(measured, step, how)
+    return with_groups(scales, list(groups), np.stack([draw.by_group for draw in measured])) if groups else scales
 
 
 @dataclass(frozen=True)
@@ -136,11 +143,14 @@ class _Draw:
     places: tuple[str, ...]
     kinds: tuple[str, ...]
     numbers: Mapping[str, Array]
+    by_group: Array
     said: Mapping[str, Any]
     model: _Model
 
 
-def _measured(model: nn.Module, task: Task, step: Step, modules: list[str] | None) -> _Draw:
+def _measured(
+    model: nn.Module, task: Task, step: Step, modules: list[str] | None, groups: Mapping[str, set[str]]
+) -> _Draw:
     """The energies of one draw."""
     watched = {*leaves(model), *blocks(model), *(modules or ())}
     slopes, first = gradients(model, task, watched)
@@ -158,7 +168,18 @@ def _measured(model: nn.Module, task: Task, step: Step, modules: list[str] | Non
         "blocks": len(block_calls(model, made)),
         "normalised": normalised(model, made),
     }
-    return _Draw(tuple(each.place for each in wanted), kinds[:-1], _numbers(wanted, last, made), said, _Model.of(model))
+    by_group = [
+        changes(model, task, {name: directions[name] for name in names}, {each.module for each in wanted}).calls
+        for names in groups.values()
+    ]
+    return _Draw(
+        tuple(each.place for each in wanted),
+        kinds[:-1],
+        _numbers(wanted, last, made),
+        np.array([[float(each.energy) for each in calls] for calls in by_group]),
+        said,
+        _Model.of(model),
+    )
 
 
 def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:
