@@ -11,6 +11,7 @@ if find_spec("torch") is None:
 
 from meanfield.torch.carrying import carry
 from meanfield.torch.scales import step_scales
+from meanfield.torch.sharpness import stable_rate
 from meanfield.torch.starting import starting_rate
 
-__all__ = ["carry", "starting_rate", "step_scales"]
+__all__ = ["carry", "stable_rate", "starting_rate", "step_scales"]

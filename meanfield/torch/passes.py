@@ -112,6 +112,20 @@ def gradients(model: nn.Module, task: Task, watched: Collection[str]) -> tuple[d
     return slopes, made
 
 
+def outputs_of(model: nn.Module, task: Task) -> torch.Tensor:
+    """The outputs of a model, from which backward passes may start.
+
+    Raises:
+        TypeError, ValueError: outputs of several tensors; a loss as for `gradients`.
+    """
+    with _same_start(model, task), torch.enable_grad():
+        outputs = task.forward(model, task.inputs)
+        if not isinstance(outputs, torch.Tensor):
+            raise TypeError(f"the outputs are a {type(outputs).__name__}; a curvature is that of one tensor of them")
+        _require_loss(task.loss(outputs, task.targets))
+    return outputs
+
+
 def _forget_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
     for parameter in parameters.values():
         parameter.grad = None
@@ -248,12 +262,14 @@ def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:
 
 @contextmanager
 def _same_start(model: nn.Module, task: Task) -> Iterator[None]:
-    """A pass that starts from the same numbers as any other of this task and leaves the buffers as they were."""
+    """A pass that starts from the same numbers as any other of this task, on copies of the buffers."""
     device = next(model.parameters()).device.type
     # What is compiled runs as it is written; the compiler, which takes seconds to load, is there where something is.
     eager = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
     held = [(module, dict(module._buffers)) for module in model.modules()]
-    values = [{name: buffer.clone() for name, buffer in own.items() if buffer is not None} for _, own in held]
+    copies = {id(buffer): buffer.clone() for buffer in model.buffers()}
+    for module, buffers in held:
+        module._buffers.update({name: copies[id(each)] for name, each in buffers.items() if each is not None})
     try:
         with (
             seeded(task.seed, "torch passes", task.draw),
@@ -263,11 +279,8 @@ def _same_start(model: nn.Module, task: Task) -> Iterator[None]:
         ):
             yield
     finally:
-        with torch.no_grad():
-            for (module, buffers), before in zip(held, values, strict=True):
-                module._buffers.update(buffers)
-                for name, value in before.items():
-                    module._buffers[name].copy_(value)
+        for module, buffers in held:
+            module._buffers.update(buffers)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """How far a step of an optimizer moves every module of a PyTorch model, and the rates at which it moves it by 1."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -101,26 +101,32 @@ def step_scales(
         >>> scales.module.values.tolist(), scales.attrs["last_layer"]
         (['0', '1', '2', '3', '4'], '2')
     """
-    source = Source(model, reinit, precision, checked_seed(seed))
     step = step_of(optimizer, model)
     if isinstance(step, LiveStep) and reinit is not None:
         raise ValueError("the state of an optimizer belongs to the weights as they are: give reinit=None beside it")
-    number = require_draws("draws", draws)
-    taken = taken_batches(batches, number, source.seed)
     measured: list[_Draw] = []
-    for draw, own in enumerate(source.models(number)):
-        inputs, targets = on_model(taken[draw % len(taken)], own, source.dtype)
-        task = Task(forward, _loss_of(loss, own, source.dtype), inputs, targets, source.seed, draw)
+    for own, task in tasks(model, loss, batches, forward, reinit, draws, seed, precision):
         measured.append(_measured(own, task, step, chosen(own, modules), grouped(own, groups)))
-        if measured[draw].places != measured[0].places:
+        if measured[-1].places != measured[0].places:
             raise ValueError("the model calls other modules in some draws than in others; give modules that all call")
-    how = {"loss": _name(loss), "precision": precision, "seed": str(seed), "draws": number}
+    how = {"loss": name_of(loss), "precision": precision, "seed": str(seed), "draws": len(measured)}
     scales = _dataset(measured, step, how)
     return with_groups(scales, list(groups), np.stack([draw.by_group for draw in measured])) if groups else scales
 
 
+def tasks(
+    model: Any, loss: Any, batches: Any, forward: Any, reinit: Any, draws: Any, seed: Any, precision: Any
+) -> Iterator[tuple[nn.Module, Task]]:
+    """The model of every draw and what is asked of it, by the arguments of `step_scales`."""
+    source, number = Source(model, reinit, precision, checked_seed(seed)), require_draws("draws", draws)
+    taken = taken_batches(batches, number, source.seed)
+    for draw, own in enumerate(source.models(number)):
+        inputs, targets = on_model(taken[draw % len(taken)], own, source.dtype)
+        yield own, Task(forward, _loss_of(loss, own, source.dtype), inputs, targets, source.seed, draw)
+
+
 @dataclass(frozen=True)
-class _Model:
+class Described:
     """What a dataset says of a model."""
 
     family: str
@@ -145,7 +151,7 @@ class _Draw:
     numbers: Mapping[str, Array]
     by_group: Array
     said: Mapping[str, Any]
-    model: _Model
+    model: Described
 
 
 def _measured(
@@ -178,7 +184,7 @@ def _measured(
         _numbers(wanted, last, made),
         np.array([[float(each.energy) for each in calls] for calls in by_group]),
         said,
-        _Model.of(model),
+        Described.of(model),
     )
 
 
@@ -220,7 +226,8 @@ def _loss_of(loss: Any, model: nn.Module, dtype: torch.dtype) -> Callable[[Any, 
     return deepcopy(loss).to(next(model.parameters()).device, dtype)
 
 
-def _name(loss: Any) -> str:
+def name_of(loss: Any) -> str:
+    """As datasets call a loss."""
     return getattr(loss, "__name__", type(loss).__name__)
 
 
