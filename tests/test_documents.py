@@ -45,6 +45,8 @@ PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
 @pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks and name != "docs/tutorial.md"])
 def test_python_blocks_run_as_pasted(name, tmp_path, monkeypatch):
     """All blocks of a document one after the other, with nothing defined before them."""
+    if any("import torch" in block for block in PYTHON[name]):
+        pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     with patch.dict(QUANTITIES), patch.dict(OPERATIONS), patch.dict(TRANSPORTS):  # to which guides add their examples

@@ -28,6 +28,7 @@ FORBIDDEN = {
     ),
     "meanfield/execution": ("meanfield.theory", "meanfield.verification", "sims", "figures"),
     "meanfield/verification": ("sims", "figures"),
+    "meanfield/torch": ("meanfield.theory", "meanfield.execution", "sims", "figures"),
     "meanfield": ("sims", "figures"),
     "figures": ("sims", "meanfield.simulation", "meanfield.theory", "meanfield.execution"),
 }
@@ -63,6 +64,16 @@ def test_imports_run_one_way():
         return [name for name in _imports(path) if any(_is_within(name, other) for names in above for other in names)]
 
     assert _by_place(against) == {}
+
+
+def test_one_room_needs_pytorch():
+    """It is an extra, which nothing else of the library loads."""
+
+    def loaded(path):
+        return [name for name in _imports(path) if _is_within(name, "torch") or _is_within(name, "meanfield.torch")]
+
+    others = [path for path in MODULES if path.relative_to(ROOT).parts[:2] != ("meanfield", "torch")]
+    assert _by_place(loaded, others) == {}
 
 
 def test_rooms_are_small():

@@ -26,6 +26,9 @@ from meanfield.optimizers.by_name import FROM_REST, Hybrid, method_of_role
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
 
+# Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
+SMALL_STEP = 1e-6
+
 GRADIENT, SIGN, POLAR = FORMS = ("gradient", "sign", "polar")
 
 

@@ -18,7 +18,7 @@ from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Chain, Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks, fresh, times
-from meanfield.optimizers.first_steps import FirstStep
+from meanfield.optimizers.first_steps import SMALL_STEP, FirstStep
 from meanfield.optimizers.linear_algebra import Direction, Factored, brought, dense, of_net
 from meanfield.simulation.maps.base import Multiplier, Use, WeightedOperation, weighted_operation_of
 from meanfield.simulation.maps.weighted import VectorOperation, side_by_side
@@ -26,9 +26,6 @@ from meanfield.simulation.passes import ErrorsByPlace, Forward, WeightMoves, bac
 from meanfield.simulation.passes import Place as PlaceInNet
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import Dense, grouped
-
-# Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
-SMALL_STEP = 1e-6
 
 # Sums below this many rounding errors of their terms are 0; where terms cancel, backward passes leave about one.
 ROUNDING = 64

@@ -1,6 +1,7 @@
 """A learning rate to start from, with nothing tuned: by a scale of the optimizer's first step on the data."""
 
 import warnings
+from collections.abc import Iterable
 from math import exp, hypot, isfinite, log
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.first_steps import FirstStep
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.transfer.medians import median_scale
 from meanfield.transfer.premises import NOTABLE
@@ -23,6 +23,7 @@ from meanfield.transfer.trials import (
     CONSTANT,
     LONGER,
     SCALES,
+    Calibration,
     calibration_of,
     departures,
     misses,
@@ -96,21 +97,33 @@ def starting_rate(
         (True, 'last_learning_rate_scale')
     """
     require_net(net, units=True)
-    name = _calibrated(optimizer)
+    name = calibrated(trial_name(optimizer))
     spec: Any = as_family(net)
     calibration = calibration_of(spec, name)
     how: dict[str, Any] = {"loss": loss, "epsilon": epsilon, "batch_size": batch_size, "draws": draws, "seed": seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
-    rate, error = named_rate(scales, spec, name)
-    factor = exp(hypot(log(calibration.factor), ERRORS_HELD * error))
-    softened = _softened(scales, epsilon)
-    endless = "" if isfinite(error) else DYING
-    sentences = (calibration.warning, softened, endless, *misses(spec, name), *departures(spec, name))
-    against = tuple(filter(None, sentences))
+    sentences = (_softened(scales, epsilon), *misses(spec, name), *departures(spec, name))
+    return with_rate(scales, calibration, premises_of(name, loss), sentences)
+
+
+def with_rate(
+    scales: xr.Dataset, calibration: Calibration, premises: Iterable[str], sentences: Iterable[str]
+) -> xr.Dataset:
+    """The rate that scales of a first step name by a calibration beside them, as `starting_rate` gives it.
+
+    Args:
+        scales: as `step_scales` gives them.
+        calibration: that of the net and the optimizer.
+        premises: what the rate assumes.
+        sentences: what speaks against it, beside what the calibration says and what the scales show; some may be empty.
+    """
+    median, error = median_scale(scales, SCALES[calibration.of])
+    rate, factor = median / calibration.ratio, exp(hypot(log(calibration.factor), ERRORS_HELD * error))
+    against = tuple(filter(None, (calibration.warning, "" if isfinite(error) else DYING, *sentences)))
     for sentence in against:
-        warnings.warn(sentence, PremiseWarning, stacklevel=2)
+        warnings.warn(sentence, PremiseWarning, stacklevel=3)
     numbers = {"rate": rate, "low": rate / factor, "high": rate * factor}
     variables = {which: ((), number, {"long_name": WORDS[which], "units": "1"}) for which, number in numbers.items()}
     described = {
@@ -118,7 +131,7 @@ def starting_rate(
         "scale_over_rate": calibration.ratio,
         "factor": calibration.factor,
         "rests_on": calibration.trials,
-        "premises": "; ".join(_premises(name, loss)),
+        "premises": "; ".join(premises),
         "warnings": "; ".join(against),
     }
     return scales.assign(variables).assign_attrs(described)
@@ -134,7 +147,7 @@ def named_rate(scales: xr.Dataset, net: Net, optimizer: str | Optimizer) -> tupl
     Raises:
         ValueError: an optimizer that no trial has a constant for; nets that half or more of which no rate moves.
     """
-    calibration = calibration_of(net, _calibrated(optimizer))
+    calibration = calibration_of(net, calibrated(trial_name(optimizer)))
     median, error = median_scale(scales, SCALES[calibration.of])
     return median / calibration.ratio, error
 
@@ -150,19 +163,18 @@ def _softened(scales: xr.Dataset, epsilon: float) -> str:
     )
 
 
-def _calibrated(optimizer: str | Optimizer) -> str:
-    """The name of the optimizer's calibration."""
-    name = trial_name(optimizer)
+def calibrated(name: str) -> str:
+    """The name of an optimizer (`trial_name`), or a ValueError where no trial has a constant for it."""
     if name not in CALIBRATIONS:
         raise ValueError(
-            f"no trial has a constant for {FirstStep(optimizer).name}: there are starting rates for "
-            f"{', '.join(map(repr, CALIBRATIONS))}, for 'sgd' without momentum alone; take one of these, or "
-            "`meanfield.tuned_rate`"
+            f"no trial has a constant for {name}: there are starting rates for {', '.join(map(repr, CALIBRATIONS))}, "
+            "for 'sgd' without momentum alone; take one of these, or `meanfield.tuned_rate`"
         )
     return name
 
 
-def _premises(name: str, loss: str) -> tuple[str, ...]:
+def premises_of(name: str, loss: str) -> tuple[str, ...]:
+    """What a starting rate under an optimizer of `CALIBRATIONS` assumes."""
     kind = {"sgd": "descent without momentum", "muon": "Muon with momentum 0.95"}.get(
         name, f"{name} at its usual betas"
     )

@@ -6,7 +6,7 @@ one epoch or less. Medians over draws of a scale, on the data and under the loss
 of the same net.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from meanfield.common.validation import require_choice
@@ -164,9 +164,7 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
         net: any net or loop.
         optimizer: a `trial_name`.
     """
-    tried = "adamw" if optimizer == "lion" else optimizer
-    families = _families(net)
-    sentences = [part for family in families if family in SLOPES and (part := slopes_part(family, tried))]
+    sentences = slopes_parts(_families(net), optimizer)
     if isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid):
         sentences.append(
             "in trials Transformers of 16 channels on characters learned the frequencies of letters alone, which is "
@@ -176,14 +174,25 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:
+    """`slopes_part` of each of these families that has one, that of AdamW for Lion."""
+    tried = "adamw" if optimizer == "lion" else optimizer
+    return [part for family in families if family in SLOPES and (part := slopes_part(family, tried))]
+
+
 def misses(net: Net, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a starting rate of this net misses its stated interval."""
+    return misses_of(_families(net), optimizer)
+
+
+def misses_of(families: Iterable[str], optimizer: str) -> tuple[str, ...]:
+    """The same of a net of these families."""
     if optimizer != "sgd":
         return ()
-    ratio = calibration_of(net, optimizer).ratio
-    known = {family: OUTPUTS_UNDER_DESCENT[family] for family in _families(net)}
+    known = {family: OUTPUTS_UNDER_DESCENT[family] for family in families}
     return tuple(
-        f"in {family} of the trials this rate would have been {low / ratio:.2g} to {high / ratio:.2g} times the tuned"
+        f"in {family} of the trials this rate would have been {low / _DESCENT.ratio:.2g} to "
+        f"{high / _DESCENT.ratio:.2g} times the tuned"
         for family, (low, high) in known.items()
     )
 

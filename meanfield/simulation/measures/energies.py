@@ -49,6 +49,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import measured_dataset
+from meanfield.quantities.step_scales import energy_quantiles, relative, scale_estimates
 from meanfield.simulation.arrays import (
     BACKENDS,
     JUMP,
@@ -79,14 +80,7 @@ from meanfield.simulation.measures.overlap_energy import (
     overlap_method,
     overlap_per_label_term,
 )
-from meanfield.simulation.measures.step_scales import (
-    KEPT,
-    energy_quantiles,
-    kept_of_draws,
-    relative,
-    scale_estimates,
-    whole_step,
-)
+from meanfield.simulation.measures.step_scales import KEPT, kept_of_draws, whole_step
 from meanfield.simulation.passes import Forward, forward, through_readout
 from meanfield.simulation.step_moves import is_curved, require_step, whole_net
 from meanfield.simulation.weights import ENERGY_KINDS, Weights, draw_device_weights, draw_weights

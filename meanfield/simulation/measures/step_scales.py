@@ -17,10 +17,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import xarray as xr
 
-from meanfield.common.estimates import DrawStatistic, Estimate, inverse_root, quantiles, summarise
 from meanfield.common.seeds import stream
 from meanfield.common.validation import (
-    Array,
     fingerprint,
     inputs_described,
     not_negative,
@@ -32,7 +30,8 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.quantities.registry import SHARES, measured_dataset
+from meanfield.quantities.registry import measured_dataset
+from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.simulation.arrays import BACKENDS, PRECISIONS, Arrays, arrays_of, overflow_silent, require_energies
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, step_bytes, step_operations
 from meanfield.simulation.groups import DEVICE_SPEED, runs_per_group
@@ -97,40 +96,6 @@ def _mean_square(values: Any, samples: int, arrays: Arrays) -> Any:
     by_column = along.reshape(draws, outer, -1, samples * inner).swapaxes(1, 2)
     flat = arrays.xp.ascontiguousarray(by_column).reshape(draws, by_column.shape[1], -1)
     return arrays.squared_norms(flat) / flat.shape[2]
-
-
-def scale_estimates(values: Mapping[str, Array]) -> dict[str, Estimate | DrawStatistic]:
-    """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales."""
-    relative, outputs = values["relative_update_energy"], values["output_update_energy"]
-    of_scales = {"relative": relative.mean(axis=1), "last": relative[:, -1], "output": outputs[:, 0]}
-    estimates: dict[str, Estimate | DrawStatistic] = {
-        "relative_update_energy": summarise(relative),
-        "output_update_energy": summarise(outputs),
-        "relative_update_energy_quantile": quantiles(relative, np.array(SHARES)),
-        "output_update_energy_quantile": quantiles(outputs[:, 0], np.array(SHARES)),
-    }
-    for name, energy in of_scales.items():
-        estimates |= _scale_estimates(f"{name}_learning_rate_scale", energy)
-    return estimates
-
-
-def _scale_estimates(name: str, energies: Array) -> dict[str, Estimate | DrawStatistic]:
-    """The rate at which the mean of energies (N,) is 1, and quantiles of those at which each is."""
-    return {name: inverse_root(summarise(energies[:, None])), f"{name}_quantile": _scale_quantiles(energies)}
-
-
-def energy_quantiles(energy: Array) -> dict[str, DrawStatistic]:
-    """Of S_l over draws (N, L), and of the rate at which its mean over the layers of a draw is 1."""
-    return {
-        "update_energy_quantile": quantiles(energy, np.array(SHARES)),
-        "learning_rate_scale_quantile": _scale_quantiles(energy.mean(axis=1)),
-    }
-
-
-def _scale_quantiles(energies: Array) -> DrawStatistic:
-    """Of the rates at which energies (N,) are 1, infinite where nothing moves."""
-    with np.errstate(divide="ignore"):
-        return quantiles(energies**-0.5, np.array(SHARES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,19 +210,11 @@ class StepScales(Measure):
         return data.taken(np.stack(chosen + chosen[-1:] * (size - len(draws))), arrays)
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
-        energy = values["update_energy"]
-        mean = summarise(energy.mean(axis=1, keepdims=True))
-        estimates: dict[str, Estimate | DrawStatistic] = {
-            "update_energy": summarise(energy),
-            "mean_update_energy": mean,
-            "learning_rate_scale": inverse_root(mean),
-        }
-        estimates |= energy_quantiles(energy)
+        estimates = update_estimates(values)
         how = {name: getattr(self, name) for name in ("loss", "epsilon", "batch_size", "precision", "backend")}
         own = how | {"optimizer": self.step.name, "given_targets": fingerprint(self.targets)}
         own |= kept_of_draws(values, self.step)
-        both = estimates | scale_estimates(values)
-        return measured_dataset(net, both, own | inputs_described(self.inputs) | dict(attrs))
+        return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
@@ -276,9 +233,3 @@ def kept_of_draws(values: Pieces, step: FirstStep) -> dict[str, float]:
     share = float(values[KEPT].mean())
     warn_unless_kept(share, step)
     return {KEPT: share}
-
-
-def relative(energies: Array, c: Array) -> Array:
-    """S_l / c_l, 0 where nothing moves."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(energies > 0, energies / c, 0.0)

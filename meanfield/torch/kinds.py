@@ -1,0 +1,32 @@
+"""Which kind of net of the trials a model is, by the classes of its modules."""
+
+from typing import Any
+
+import xarray as xr
+from torch import nn
+
+from meanfield.common.validation import require_choice
+from meanfield.transfer.trials import CONNECTED, CONVOLUTIONAL, POST_NORM, PRE_NORM, TRANSFORMER
+
+# As users call the kinds of `meanfield.transfer.trials`.
+KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
+
+
+def kind_of(model: nn.Module, kind: Any) -> str:
+    """One of `KINDS`, as it is given, or else by the model's modules.
+
+    A model with a module that has attention in its class's name is a Transformer, one with convolutions convolutional.
+    """
+    if kind is not None:
+        require_choice("kind", kind, KINDS)
+        return kind
+    names = [type(module).__name__.lower() for module in model.modules()]
+    if any("attention" in name for name in names):
+        return "transformer"
+    return "convolutional" if any(name.startswith("conv") for name in names) else "connected"
+
+
+def families_of(kind: str, scales: xr.Dataset) -> list[str]:
+    """Families of the trials that the model of these scales belongs to: Transformers by their normalisation."""
+    family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
+    return [family] if kind == "transformer" and family else []

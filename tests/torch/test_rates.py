@@ -1,0 +1,177 @@
+"""Rates of models: those of the library for the same nets, and what is refused or warned of."""
+
+import doctest
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
+
+from torch import nn  # noqa: E402
+
+import meanfield.torch as mft  # noqa: E402
+from tests.torch import models, twins  # noqa: E402
+from tests.torch.test_twins import FAMILIES, batches_of, data_of  # noqa: E402
+
+cross_entropy = nn.functional.cross_entropy
+KINDS = {"mlp": "connected", "residual": "connected", "conv": "convolutional", "pre-norm": "transformer"}
+KINDS |= {"post-norm": "transformer"}
+OF_TRIALS = {"sgd": "sgd", "adamw": torch.optim.AdamW, "lion": "lion", "muon": "muon"}
+
+
+def sentences_of(call, *args, **options):
+    """What a call gives, and the sentences of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = call(*args, **options)
+    return made, {str(each.message) for each in caught if issubclass(each.category, mf.PremiseWarning)}
+
+
+@pytest.mark.parametrize("optimizer", OF_TRIALS)
+@pytest.mark.parametrize("family", KINDS)
+def test_a_rate_to_start_from_is_that_of_the_same_net(family, optimizer):
+    net, make = FAMILIES[family]
+    data = data_of(net, np.random.default_rng(0))
+    expected, said = sentences_of(mf.starting_rate, net, data, optimizer=optimizer, draws=6)
+    pairs = batches_of(net, data)
+    how = {"optimizer": partial(torch.optim.AdamW, eps=1e-14) if optimizer == "adamw" else optimizer, "draws": 6}
+    # The first model tells the kind; draws begin behind it.
+    factory = iter_from(partial(make, net), net, skipped=1)
+    measured, also_said = sentences_of(mft.starting_rate, factory, cross_entropy, pairs, modules="layers.?", **how)
+    for name in ("rate", "low", "high"):
+        assert float(measured[name]) == pytest.approx(float(expected[name]), rel=1e-5), name
+    for name in ("scale", "scale_over_rate", "factor", "rests_on"):
+        assert measured.attrs[name] == expected.attrs[name]
+    assert measured.attrs["kind"] == KINDS[family]
+    plain = {each for each in said if "plain nets" in each}  # a module does not tell whether it skips
+    assert also_said == said - plain
+    assert measured.attrs["premises"].startswith(expected.attrs["premises"])
+
+
+def iter_from(make, net, skipped):
+    """A factory of twins whose first models are not drawn."""
+    drawn, waited = twins.factory(net, lambda _: make()), iter(range(skipped))
+    return lambda: drawn() if next(waited, None) is None else make()
+
+
+@pytest.mark.parametrize(("optimizer", "of"), [("sgd", "outputs"), ("adamw", "last"), ("muon", "outputs")])
+def test_a_carried_rate_is_that_of_the_same_nets(optimizer, of):
+    """By the scale that the trials say, and by all others beside it."""
+    small = FAMILIES["residual"][0]
+    nets = small, small.replace(depth=5)
+    data = data_of(small, np.random.default_rng(0))
+    how = {"optimizer": optimizer, "draws": 5}
+    factories = [
+        iter_from(partial(twins.residual_mlp, net), net, skipped) for net, skipped in zip(nets, (1, 0), strict=True)
+    ]
+    measured = mft.carry(0.3, *factories, cross_entropy, batches_of(small, data), modules="layers.?", **how)
+    assert measured.attrs["of"] == of
+    for each in mft.carrying.SCALES:
+        expected = mf.explain_transfer(0.3, *nets, of=each, data=data, **how)
+        assert float(measured["rates"].sel(of=each)) == pytest.approx(expected.rate, rel=1e-9)
+        if each == of:
+            assert float(measured["rate"]) == pytest.approx(expected.rate, rel=1e-9)
+            half = 2 * expected.error
+            assert float(np.log(measured["high"] / measured["rate"])) == pytest.approx(half, rel=1e-6)
+            assert float(np.log(measured["rate"] / measured["low"])) == pytest.approx(half, rel=1e-6)
+
+
+def gpt(depth):
+    return partial(models.GPT, depth=depth)
+
+
+def test_carried_rates_of_pre_norm_transformers_are_warned_of():
+    how = {"optimizer": torch.optim.AdamW, "draws": 3}
+    carried, said = sentences_of(mft.carry, 0.1, gpt(1), gpt(3), models.token_loss, [models.tokens()], **how)
+    assert len(said) == 1
+    assert "pre-norm Transformers fell as L^(-0.64)" in carried.attrs["warnings"]
+    same, said = sentences_of(mft.carry, 0.1, gpt(2), gpt(2), models.token_loss, [models.tokens()], **how)
+    assert not said
+    assert same["rates"].values.tolist() == [0.1] * 4
+
+
+def test_one_block_is_a_last_layer_as_many_are():
+    scales = mft.step_scales(gpt(1), models.token_loss, [models.tokens()], optimizer="adamw", draws=2)
+    assert scales.attrs["last_layer"] == "transformer.h.0"
+    with pytest.raises(ValueError, match="the last layer is a Linear of one model and a BasicBlock of the other"):
+        mft.carry(0.1, Flat, models.ResNet, cross_entropy, [models.images()], optimizer="adamw", draws=2)
+
+
+class Flat(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+def test_a_last_layer_that_starts_at_zero_has_no_rate_of_its_own():
+    def from_zero():
+        model = nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.Linear(8, 3))
+        nn.init.zeros_(model[1].weight)
+        nn.init.zeros_(model[1].bias)
+        return model
+
+    how = {"optimizer": torch.optim.AdamW, "draws": 2}
+    with pytest.raises(ValueError, match="the value of the last layer, '1', starts at 0"):
+        mft.starting_rate(from_zero, cross_entropy, [models.images()], **how)
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [
+        ("SGD with momentum", partial(torch.optim.SGD, momentum=0.9)),
+        ("Adagrad", torch.optim.Adagrad),
+        ("shampoo", "shampoo"),
+        ("muon-adamw", "muon-adamw"),
+        ("SGD and SGD", lambda model: [torch.optim.SGD([each]) for each in model[1].parameters()]),
+    ],
+)
+def test_optimizers_without_a_trial_are_refused(name, optimizer):
+    batches = [models.images()]
+    with pytest.raises(ValueError, match=f"no trial has a constant for {name}"):
+        mft.starting_rate(Flat, cross_entropy, batches, optimizer=optimizer, draws=2)
+    with pytest.raises(ValueError, match=f"no trial has trained by {name}.*give of"):
+        mft.carry(0.1, Flat, Flat, cross_entropy, batches, optimizer=optimizer, draws=2)
+
+
+def test_a_scale_that_is_asked_for_serves_any_optimizer():
+    how = {"optimizer": torch.optim.Adagrad, "of": "outputs", "draws": 2}
+    carried = mft.carry(0.1, Flat, Flat, cross_entropy, [models.images()], **how)
+    assert float(carried["rate"]) == 0.1
+    assert "no trial has trained nets by Adagrad" in carried.attrs["premises"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "how"),
+    [
+        ("rate is -1", {"rate": -1.0}),
+        ("of is 'inputs'", {"of": "inputs"}),
+        ("kind is 'gpt'", {"kind": "gpt"}),
+        ("draws is 1;", {"draws": 1}),
+    ],
+)
+def test_what_cannot_be_carried_is_refused(sentence, how):
+    rate = how.pop("rate", 0.1)
+    with pytest.raises(ValueError, match=sentence):
+        mft.carry(rate, Flat, Flat, cross_entropy, [models.images()], optimizer="adamw", **how)
+
+
+def test_the_kind_is_read_off_the_modules_or_given():
+    how = {"optimizer": "adamw", "draws": 2}
+    kinds = {
+        kind: mft.starting_rate(models.ResNet, cross_entropy, [models.images()], kind=kind, **how)
+        for kind in (None, "convolutional", "connected")
+    }
+    assert [found.attrs["kind"] for found in kinds.values()] == ["convolutional", "convolutional", "connected"]
+    assert float(kinds[None]["rate"]) == float(kinds["convolutional"]["rate"])
+    assert float(kinds["connected"]["rate"] / kinds[None]["rate"]) == pytest.approx(0.79 / 4.5)
+
+
+@pytest.mark.parametrize("name", mft.__all__)
+def test_public_names_have_an_example_that_runs(name):
+    example = doctest.DocTestParser().get_doctest(getattr(mft, name).__doc__, {}, name, None, None)
+    assert example.examples
+    report = []
+    assert not doctest.DocTestRunner().run(example, out=report.append).failed, "".join(report)
