@@ -104,14 +104,15 @@ def test_files_that_are_named_are_there():
 
 
 def _is_there(name):
-    """Whether it is a module, or a name that a module or a class in it has."""
+    """Whether it is a module, or a name that a module or a class in it has; the last module is not imported."""
     place, *rest = name.split(".")
     thing = import_module(place)
-    for word in rest:
+    for left, word in zip(range(len(rest) - 1, -1, -1), rest, strict=True):
         place = f"{place}.{word}"
         if not hasattr(thing, word) and find_spec(place) is None:
             return False
-        thing = getattr(thing, word) if hasattr(thing, word) else import_module(place)
+        if left:
+            thing = getattr(thing, word) if hasattr(thing, word) else import_module(place)
     return True
 
 

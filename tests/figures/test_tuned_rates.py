@@ -54,13 +54,13 @@ def looped():
         "tuned_rate_log10": -draws.uniform(1, 3, shape),
         "tuned_rate_log10_stderr": draws.uniform(0.02, 0.1, shape),
     }
-    values |= _scales(draws, shape, ("absolute",))
+    values |= _scales(draws, shape, ("absolute", "relative"))
     losses = np.full((*shape, 5), 2.0)
     losses[0, -1] = 2.4
     dataset = xr.Dataset(
         {name: (("scaling", "loops"), of_nets) for name, of_nets in values.items()},
         {"scaling": ["sqrt", "linear"], "loops": DEPTHS, "rate": [0.001, 0.01, 0.1]},
-        {"optimizer": "adamw"},
+        {"optimizer": "adamw", "blocks": "shared"},
     )
     curves = 2.0 + draws.uniform(size=(*shape, 3, 4))
     searches = {"final_loss": (("scaling", "loops", "rate", "seed"), curves), "learned_loss": 2.3}
@@ -179,15 +179,17 @@ def test_a_family_without_rates_leaves_its_panel_empty(searched):
     assert not any(len(line.get_xdata()) for axes in panels for line in axes.lines)
 
 
-def test_loops_have_their_rates_their_one_step_and_the_papers_powers(looped):
-    figure = looped_rates.draw(looped)
+@pytest.mark.parametrize(("blocks", "of", "counted"), [("shared", "absolute", "loops"), ("own", "relative", "blocks")])
+def test_loops_have_their_rates_their_one_step_and_the_papers_powers(looped, blocks, of, counted):
+    figure = looped_rates.draw(looped.assign_attrs(blocks=blocks))
     own = {"sqrt": (-0.5, 0.0), "linear": (0.0, -0.5)}
     for axes, (scaling, (papers, other)) in zip(figure.axes, own.items(), strict=False):
         at = looped.sel(scaling=scaling)
-        names = ("tuned_rate_log10", "tuned_rate_log10_stderr", "absolute_scale", "absolute_scale_stderr")
+        names = ("tuned_rate_log10", "tuned_rate_log10_stderr", f"{of}_scale", f"{of}_scale_stderr")
         logs, errors, scale, scale_errors = (at[name].values for name in names)
         learns = np.array([True, True, True, scaling == "linear"])
         powers = sorted([(papers, "--"), (other, ":")])
         _check_panel(axes, DEPTHS, logs, errors, learns, scale, scale_errors, powers)
         slope = np.polyfit(np.log(DEPTHS[learns]), np.log(10) * logs[learns], 1)[0]
         assert axes.get_title().splitlines()[-1].startswith(f"{slope:.3f} $\\pm$")
+        assert axes.get_xlabel() == f"{counted} $L$"

@@ -1,5 +1,7 @@
 """Worlds in which claims on the rates that train best get another verdict."""
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
@@ -193,7 +195,7 @@ CONTROLS = {
     "E3a": _of_length(),
     "E3b": _of_length(in_steps=-0.2),
     "E3c": _of_length(in_batch=0.5),
-    **{f"E1{part}": first_steps_are_right for part in "abcd"},
+    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d")},
     **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
     **{claim: base_rates_move("residual") for claim in ("E5a", "E5b")},
     **{claim: base_rates_move("gpt") for claim in ("E5c", "E5d")},
