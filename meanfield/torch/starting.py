@@ -70,7 +70,7 @@ def starting_rate(
     require_last(scales, calibration.of)
     families, of_loss = families_of(kind, scales), scales.attrs["loss"]
     premises = (
-        *premises_of(name, "cross_entropy" if of_loss in CROSS_ENTROPY else of_loss),
+        *premises_of(name, "cross_entropy" if of_loss in CROSS_ENTROPY else f"{of_loss}, which may be another"),
         f"a model like {KINDS[kind]} of the trials, which were the library's families",
     )
     found_rate = with_rate(scales, calibration, premises, [*misses_of(families, name), *slopes_parts(families, name)])
