@@ -180,8 +180,8 @@ CLAIMS = (
         hypotheses=f"a reading: the paper shows ViTs alone, after three epochs, at 6 of 7 depths; {DESCENT}",
         checks=checks("learning_rate_transfer", judge_three_halves),
         replaced_by="each family has a law of its own: carried from 2 units to 4 .. 16, L^(-3/2) saves 0.26 to 0.98 "
-        "nats in plain nets and in residual ones of variance 1/K, and costs 0.09 to 0.14 where branches are multiplied by "
-        "K^(-1/2) or have two layers, as the tuned rate keeps its size there",
+        "nats in plain nets and in residual ones of variance 1/K, and costs 0.09 to 0.14 where branches are multiplied "
+        "by K^(-1/2) or have two layers, as the tuned rate keeps its size there",
         premise="one exponent is taken for all families, and a multiplier for a factor in the initialisation",
         preset=PRESET,
     ),
