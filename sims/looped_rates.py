@@ -304,10 +304,6 @@ def judge_sqrt(dataset: xr.Dataset) -> Contest | Ruling:
     return tuned_rates.slope_ruling(learned_at(dataset, SQRT), CLAIMED[SQRT], CLAIMED[LINEAR], sizes="loops")
 
 
-# Of blocks of their own weights: slopes that differ by no more are one, and a rival's lies at least so far away.
-ALLOWED, APART = 0.15, 0.4
-
-
 @OF_OWN_BLOCKS.decide(
     claim="GPTs that learn under {optimizer}, branches times {factor}: tuned rates have over blocks the slope of one "
     "step, {claimed:.2f}, by the relative change of the layers",
@@ -319,8 +315,9 @@ ALLOWED, APART = 0.15, 0.4
 def judge_own_blocks(dataset: xr.Dataset, scaling: str) -> Contest | Ruling:
     at = learned_at(dataset, scaling)
     claimed, error = tuned_rates.drawn_slope(at, "relative_scale")
-    rival = 0.0 if abs(claimed) >= APART else PAPERS_EXPONENT
-    made = tuned_rates.slope_ruling(at, claimed, rival, error=error, allowance=ALLOWED, sizes="blocks")
+    rival = 0.0 if abs(claimed) >= tuned_rates.APART else PAPERS_EXPONENT
+    how: dict[str, Any] = {"error": error, "allowance": tuned_rates.ALLOWED, "sizes": "blocks"}
+    made = tuned_rates.slope_ruling(at, claimed, rival, **how)
     words = {"optimizer": dataset.attrs["optimizer"], "factor": FACTORS[scaling]}
     return replace(made, words=made.words | words)
 
@@ -539,7 +536,7 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=Report(
-        question="Do tuned rates of Transformers go over L blocks of {blocks} weights as claimed?",
+        question="Do tuned rates of Transformers of L blocks with {blocks} weights go with L as claimed?",
         answer=_answer,
         heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} "
         "at a constant rate;\nwidth {width}, {heads} heads, L blocks of {blocks} weights; every rate is tuned on "

@@ -52,6 +52,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
 OTHERS, OTHERWISE = "other nets", "outputs"
 # Slopes that differ by no more are one: a factor of 1.4 over eight times the depth.
 ALLOWED = 0.15
+# A rival's slope lies at least so far from the claimed one.
+APART = 0.4
 
 
 def family_at(dataset: xr.Dataset, family: str) -> xr.Dataset:

@@ -34,8 +34,6 @@ from sims.common.tuned_nets import checks_of_optimizers
 NAME = "learning_rate_search"
 JUDGES = Judges(budget=tuned_rates.TRAINED_BUDGET)
 
-# A rival's slope lies at least so far from the claimed one, in one of the families.
-APART = 0.4
 DESCENT, NO_CHANGE, THREE_HALVES = "one step of gradient descent", "no change with depth", "L^(-3/2)"
 # A rate is named within this factor.
 FACTOR = 2.0
@@ -48,12 +46,12 @@ BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init
 
 
 def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descends: bool) -> tuple[str, Array]:
-    """The rival whose slopes lie nearest to the claimed ones, of those that lie `APART` from them in some family."""
+    """The rival whose slopes lie nearest to the claimed ones, of those `tuned_rates.APART` away in some family."""
     others = {NO_CHANGE: np.zeros(len(claimed)), THREE_HALVES: np.full(len(claimed), PAPERS_EXPONENT)}
     if not descends:
         others[DESCENT] = np.array([tuned_rates.drawn_slope(at, f"descent_{of}_scale")[0] for at in families])
     far = {name: float(np.abs(slopes - claimed).max()) for name, slopes in others.items()}
-    name = min((name for name in others if far[name] >= APART), key=far.__getitem__)
+    name = min((name for name in others if far[name] >= tuned_rates.APART), key=far.__getitem__)
     return name, others[name]
 
 

@@ -40,7 +40,7 @@ from meanfield.verification import (
 )
 from sims.common.tuned_nets import losses_at
 from sims.learning_rate_search.claims import ABSOLUTE, NAME
-from sims.learning_rate_search.first_steps import APART, PRESET
+from sims.learning_rate_search.first_steps import PRESET
 
 JUDGES = Judges("Zhang et al. 2026", budget=tuned_rates.TRAINED_BUDGET)
 
@@ -90,7 +90,7 @@ def judge_exponent(dataset: xr.Dataset, family: str) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
     law, (step, error) = tuned_rates.tuned_slope(at), tuned_rates.drawn_slope(at, ABSOLUTE)
     rivals = [(rival, 0.0) for rival in RIVALS]
-    if max(least - step, step - most) >= APART:
+    if max(least - step, step - most) >= tuned_rates.APART:
         rivals.append((step, error))
     rival, of_rival = min(rivals, key=lambda slope: abs(slope[0] - law.exponent))
     claim = Deviation(law.exponent - (least + most) / 2, law.stderr, (most - least) / 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import meanfield as mf
 from figures import looped_rates as figure
@@ -66,6 +67,17 @@ def test_aligned_and_shifted_rates_are_told_apart(made_up):
     assert [finding.verdict for finding in study.JUDGES.findings(exchanged)] == [Verdict.REFUTED] * 5
     few = made_up.isel(draw=slice(3)).assign_attrs(draws=3)
     assert study.judge_loss(few).verdict is Verdict.INCONCLUSIVE
+
+
+def test_blocks_of_their_own_go_as_one_step_or_not(made_up):
+    """One step falls as L^(-1/2) under the square root and stays under 1/L; a third of that slope is refuted."""
+    steps = made_up["tuned_rate_log10"].isel(scaling=0) + xr.DataArray([0.0, 0.0], dims="scaling")
+    steps = steps.where(made_up["scaling"] == "sqrt", 0.0).transpose("scaling", "loops")
+    scales = {"relative_scale": 10.0**steps, "relative_scale_stderr": 0.001 * 10.0**steps}
+    own = made_up.assign(scales).assign_attrs(blocks="own", optimizer="adamw")
+    assert [finding.verdict for finding in study.findings(own)] == [Verdict.CONFIRMED] * 2
+    less = own.assign(tuned_rate_log10=own["tuned_rate_log10"] / 3)
+    assert [finding.verdict for finding in study.findings(less)] == [Verdict.REFUTED, Verdict.CONFIRMED]
 
 
 @pytest.mark.parametrize(
