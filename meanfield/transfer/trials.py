@@ -170,7 +170,7 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
             "in trials Transformers of 16 channels on characters learned the frequencies of letters alone, which is "
             "their head's work, and tuned rates fell half as steeply with depth as one step says (pre-norm "
             "L^(-0.45), not L^(-0.9), under AdamW); those of 32 channels that learned from what stands before fell "
-            "as L^(-0.14), not L^(-0.49), with branches times L^(-1/2), and stayed as one step says with 1/L (claim E1e)"
+            "as L^(-0.14), not L^(-0.49), with branches times L^(-1/2), and stayed, as one step says, with 1/L (E1e)"
         )
     return tuple(sentences)
 
