@@ -1,4 +1,4 @@
-"""Tests of models of PyTorch run on one thread, as all others do."""
+"""Tests of models of PyTorch run on one thread, as all others do, and each from the same seed."""
 
 import pytest
 
@@ -10,3 +10,9 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _one_seed(_one_thread):
+    """Weights that a test's model draws for itself are the same alone, in any order and on any worker."""
+    pytest.importorskip("torch").manual_seed(0)

@@ -320,7 +320,7 @@ def test_values_that_start_at_zero_have_no_relative_change():
 
 
 def test_initial_weights_of_a_models_own_are_noticed():
-    with pytest.warns(mf.PremiseWarning, match="h.0.mlp.2.weight' 0.051, not 0.1.*give the function"):
+    with pytest.warns(mf.PremiseWarning, match=r"h.0.mlp.2.weight' 0.051, not 0.\d+.*give the function"):
         scales_of(models.GPT(width=32), models.token_loss, [models.tokens()])
 
 
