@@ -102,8 +102,7 @@ def step_scales(
         (['0', '1', '2', '3', '4'], '2')
     """
     step = step_of(optimizer, model)
-    if isinstance(step, LiveStep) and reinit is not None:
-        raise ValueError("the state of an optimizer belongs to the weights as they are: give reinit=None beside it")
+    require_live_weights(step, reinit)
     measured: list[_Draw] = []
     for own, task in tasks(model, loss, batches, forward, reinit, draws, seed, precision):
         measured.append(_measured(own, task, step, chosen(own, modules), grouped(own, groups)))
@@ -112,6 +111,12 @@ def step_scales(
     how = {"loss": name_of(loss), "precision": precision, "seed": str(seed), "draws": len(measured)}
     scales = _dataset(measured, step, how)
     return with_groups(scales, list(groups), np.stack([draw.by_group for draw in measured])) if groups else scales
+
+
+def require_live_weights(step: Step, reinit: Any) -> None:
+    """Raise ValueError where an optimizer's state would meet weights drawn anew."""
+    if isinstance(step, LiveStep) and reinit is not None:
+        raise ValueError("the state of an optimizer belongs to the weights as they are: give reinit=None beside it")
 
 
 def tasks(

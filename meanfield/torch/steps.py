@@ -8,6 +8,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,24 @@ COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.C
 RATE = 2.0**-10
 # As `meanfield.transfer.trials` calls the optimizers of PyTorch whose first step is that of these.
 TRIED = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """One parameter behind the step of its optimizer, in double precision.
+
+    Attributes:
+        weights: as they are then.
+        rate: the learning rate of its group over that of the first group.
+        optimizer: the class of what stepped it.
+        group, state: what the optimizer has of it then.
+    """
+
+    weights: torch.Tensor
+    rate: float
+    optimizer: type[torch.optim.Optimizer]
+    group: Mapping[str, Any]
+    state: Mapping[str, Any]
 
 
 class Step(ABC):
@@ -153,7 +172,22 @@ def _from_matrix(matrix: torch.Tensor, like: torch.Tensor, owner: nn.Module) -> 
     return matrix.reshape(like.shape)
 
 
-class MadeStep(Step):
+class StepOfPyTorch(Step):
+    """A step that optimizers of PyTorch make."""
+
+    @abstractmethod
+    def stepped(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> dict[str, Stepped]:
+        """Every parameter that trains behind a step from its gradient; model and optimizers stay as they are."""
+
+    def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
+        behind = self.stepped(model, slopes)
+        return {
+            name: ((parameter.detach().double() - behind[name].weights) / RATE).to(parameter.dtype)
+            for name, parameter in trained(model).items()
+        }
+
+
+class MadeStep(StepOfPyTorch):
     """The first step of optimizers of PyTorch, which are made anew for every model.
 
     Args:
@@ -167,7 +201,7 @@ class MadeStep(Step):
     def trial_name(self, model: nn.Module) -> str:
         return _trial_name(self._made(model))
 
-    def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
+    def stepped(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> dict[str, Stepped]:
         parameters = trained(model)
         before = {name: parameter.data for name, parameter in parameters.items()}
         for name, parameter in parameters.items():
@@ -177,11 +211,10 @@ class MadeStep(Step):
         self.name = self.name or _names(optimizers)
         require_all_stepped(parameters, optimizers)
         _step(optimizers)
-        directions = {}
+        behind = _behind(optimizers, {id(parameter): name for name, parameter in parameters.items()})
         for name, parameter in parameters.items():
-            directions[name] = _per_rate(before[name], parameter.data)
             parameter.grad, parameter.data = None, before[name]
-        return directions
+        return behind
 
     def _made(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         made = self._make(model)
@@ -192,7 +225,7 @@ class MadeStep(Step):
         return optimizers
 
 
-class LiveStep(Step):
+class LiveStep(StepOfPyTorch):
     """The next step of the optimizers of a module, from the state that they have."""
 
     def __init__(self, optimizers: list[torch.optim.Optimizer], model: Any) -> None:
@@ -207,24 +240,37 @@ class LiveStep(Step):
     def trial_name(self, model: nn.Module) -> str:
         return _trial_name(self._optimizers)
 
-    def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
-        """By copies of the optimizers, whose own parameters and states stay as they are."""
-        copies, parameters, moved = deepcopy(self._optimizers), trained(model), {}
+    def stepped(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> dict[str, Stepped]:
+        """By copies of the optimizers."""
+        copies, parameters, names = deepcopy(self._optimizers), trained(model), {}
         for own, copied in zip(_parameters(self._optimizers), _parameters(copies), strict=True):
             copied.grad = None
             if (name := self._names.get(id(own))) is not None:
-                copied.data, moved[name] = parameters[name].detach().to(torch.float64, copy=True), copied
+                names[id(copied)] = name
+                copied.data = parameters[name].detach().to(torch.float64, copy=True)
                 copied.grad = slopes[name].double()
         for state in (state for optimizer in copies for state in optimizer.state.values()):
             floats = {key: value for key, value in state.items() if _is_float(value) and key != "step"}
             state.update({key: value.double() for key, value in floats.items()})
         _step(copies)
-        return {name: _per_rate(parameter.detach(), moved[name].detach()) for name, parameter in parameters.items()}
+        return _behind(copies, names)
 
 
-def _per_rate(before: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
-    """A, from weights before a step and behind it in double precision."""
-    return ((before.double() - behind) / RATE).to(before.dtype)
+def _behind(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str]) -> dict[str, Stepped]:
+    """The parameters of these names, by identity, after a step of `RATE`."""
+    return {
+        names[id(parameter)]: Stepped(
+            parameter.detach(),
+            float(group["lr"]) / RATE,
+            type(optimizer),
+            group,
+            optimizer.state.get(parameter, {}),
+        )
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if id(parameter) in names
+    }
 
 
 def _is_float(value: Any) -> bool:

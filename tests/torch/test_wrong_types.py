@@ -18,7 +18,7 @@ def linear():
 
 
 GOOD = {"model": linear, "small": linear, "large": linear, "loss": torch.nn.functional.cross_entropy, "rate": 0.1}
-GOOD |= {"batches": [(torch.ones(4, 3), torch.arange(4) % 2)], "optimizer": "adamw", "draws": 2}
+GOOD |= {"batches": [(torch.ones(4, 3), torch.arange(4) % 2)], "optimizer": "sgd", "draws": 2}
 OPTIONS = ("modules", "forward", "reinit", "seed", "precision", "draws")
 SERVED = {("rate", 5), ("seed", 5), ("draws", 5), ("modules", None), ("of", None), ("kind", None)}
 
