@@ -6,6 +6,7 @@ neural-tangents takes no part: its last release, 0.6.5, cannot be imported witho
 
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from meanfield.simulation.weights import draw_weights
 
 TRAINING = "Steps of training beside PyTorch"
 SEARCH = "A round of a search for the learning rate beside PyTorch"
+MODELS = "Models of PyTorch beside their steps of training"
 SINGLE = "float32"
 
 # Channels, and nets side by side: 16 learning rates of 3 seeds.
@@ -238,3 +240,52 @@ def test_search_beside_pytorch(race: Race, sizes: Sizes, which: str) -> None:
         unit="steps",
         **named,
     )
+
+
+# Optimizers of PyTorch: each makes its steps in both, from rest in a draw and on and on in training.
+STEPPED = {"adamw": "AdamW", "sgd": "SGD", "muon": "Muon"}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("optimizer", STEPPED)
+def test_step_scales_of_a_model_beside_its_training(race: Race, sizes: Sizes, optimizer: str) -> None:
+    """The limit is one step of training the same model on the same batch, so that its inverse counts steps a draw."""
+    torch = pytest.importorskip("torch")
+    import meanfield.torch as mft
+
+    torch.set_num_threads(1)
+    width, blocks, batch = sizes("model_width", 512, 16), sizes("model_blocks", 6, 1), sizes("model_batch", 512, 4)
+    model = _perceptron(width, blocks)
+    inputs, targets = torch.randn(batch, width), torch.randint(10, (batch,))
+    made_by = getattr(torch.optim, STEPPED[optimizer])
+    loss, stepped = torch.nn.functional.cross_entropy, made_by(model.parameters(), lr=1e-4)
+
+    def step() -> None:
+        stepped.zero_grad()
+        loss(model(inputs), targets).backward()
+        stepped.step()
+
+    draws = 8
+    race(
+        lambda: mft.step_scales(
+            model, loss, [(inputs, targets)], optimizer=made_by, reinit=None, draws=draws, precision=SINGLE
+        ),
+        [Demand(Limit("a step of training it", step, 1), draws)],
+        group=MODELS,
+        what=f"step_scales under {STEPPED[optimizer]}, {SINGLE}",
+        size=f"MLP with LayerNorm, n = {width}, L = {blocks}, {batch} samples",
+        amount=draws,
+        unit="draws",
+    )
+
+
+def _perceptron(width: int, blocks: int) -> Any:
+    """Blocks of normalisation, weights without biases, as Muon takes them, and ReLU, below ten outputs."""
+    from torch import nn
+
+    def block() -> Any:
+        return nn.Sequential(
+            nn.LayerNorm(width, elementwise_affine=False), nn.Linear(width, width, bias=False), nn.ReLU()
+        )
+
+    return nn.Sequential(*[block() for _ in range(blocks)], nn.Linear(width, 10, bias=False))

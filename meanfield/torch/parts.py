@@ -27,7 +27,8 @@ def blocks(model: nn.Module) -> list[str]:
     modules = dict(model.named_modules())
     listed: list[str] = []
     for name, module in modules.items():
-        is_within = any(name.startswith(f"{other}.") for other in listed)
+        # Modules come in the order of a walk, so that those within a block stand behind it at once.
+        is_within = bool(listed) and name.startswith(f"{listed[-1]}.")
         if name and not is_within and _is_listed(name, modules) and is_block(module):
             listed.append(name)
     return listed
@@ -102,7 +103,8 @@ def last_layer(model: nn.Module, made: Pass, modules: Collection[str] | None) ->
         fitting = [call for call in calls if names and call.module in names and call.place not in outputs]
         if fitting:
             return fitting[-1]
-    weighted = [call for call in calls if call.module in weighted_leaves(model, calls)]
+    with_parameters = set(weighted_leaves(model, calls))
+    weighted = [call for call in calls if call.module in with_parameters]
     below = [call for call in weighted if call.module != top and call.place not in outputs]
     return (below or weighted or calls)[-1]
 
@@ -118,8 +120,9 @@ def normalised(model: nn.Module, made: Pass) -> str:
     last = next(reversed(block_calls(model, made)), None)
     if last is None:
         return ""
-    inside = [each.module for each in made.calls if each.module.startswith(f"{last.module}.")]
-    kinds = [model.get_submodule(name) for name in inside if name in set(leaves(model))]
+    block = model.get_submodule(last.module)
+    inside = {f"{last.module}.{name}" for name in leaves(block)}
+    kinds = [model.get_submodule(each.module) for each in made.calls if each.module in inside]
     acting = [_is_norm(module) for module in kinds if not isinstance(module, nn.Dropout | nn.Identity)]
     return ("pre" if acting[0] else "post" if acting[-1] else "") if acting else ""
 

@@ -163,12 +163,13 @@ def _measured(
     model: nn.Module, task: Task, step: Step, modules: list[str] | None, groups: Mapping[str, set[str]]
 ) -> _Draw:
     """The energies of one draw."""
-    watched = {*leaves(model), *blocks(model), *(modules or ())}
+    asked = set(leaves(model) if modules is None else modules)
+    watched = {*leaves(model), *blocks(model), *asked}
     slopes, first = gradients(model, task, watched)
     directions = step.directions(model, slopes, first)
     made = changes(model, task, directions, watched)
     require_agreement(first, made, slopes, directions)
-    wanted = [each for each in made.calls if each.module in set(leaves(model) if modules is None else modules)]
+    wanted = [each for each in made.calls if each.module in asked]
     if not wanted:
         raise ValueError("none of the modules is called with a tensor of floats as its value; choose others")
     last = last_layer(model, made, modules)
