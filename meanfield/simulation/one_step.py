@@ -134,7 +134,7 @@ def one_step(
         grids = [*net.value_grids[1:], net.output_grid][: len(net.units) + outputs]
         images = [-_to_images(arrays.fetched(change), grid) for change, grid in zip(changes, grids, strict=False)]
     _require_range("a change", images, precision)
-    warn_unless_kept(float(kept.shares[0]), step)
+    warn_unless_kept(float(kept.shares[0]), step.epsilon, step.name)
     if precision == "float32" and not (sizes := _sizes(images)).all():
         # Zeros may be products of small numbers that have vanished: what they are in double precision tells.
         how = {"targets": targets, "loss": loss, "optimizer": optimizer, "epsilon": epsilon}

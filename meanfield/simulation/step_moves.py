@@ -85,11 +85,11 @@ class EpsilonWarning(PremiseWarning):
     """An epsilon leaves less than half of the signs of a first step."""
 
 
-def warn_unless_kept(share: float, step: FirstStep) -> None:
+def warn_unless_kept(share: float, epsilon: float, name: str) -> None:
     """Give an `EpsilonWarning` where an epsilon leaves less than half of the signs."""
     if share < LEAST_KEPT:
         warnings.warn(
-            f"epsilon {step.epsilon:g} leaves {share:.2g} of the first step of {step.name}: the mean of "
+            f"epsilon {epsilon:g} leaves {share:.2g} of the first step of {name}: the mean of "
             "|G| / (|G| + epsilon) over all elements with a gradient, which is 1 for signs. The step is nearly that of "
             "gradient descent over epsilon; give an epsilon far below the gradients, or 0",
             EpsilonWarning,

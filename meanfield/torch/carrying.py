@@ -17,7 +17,7 @@ from meanfield.common.validation import (
     require_instances,
     require_positive,
 )
-from meanfield.torch.kinds import KINDS, families_of, kind_of
+from meanfield.torch.kinds import KINDS, departures, kind_of
 from meanfield.torch.models import taken_batches
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
@@ -25,7 +25,7 @@ from meanfield.transfer.medians import median_scale
 from meanfield.transfer.one_step import MOVED
 from meanfield.transfer.rules import SAME_TRAINING
 from meanfield.transfer.starting import ERRORS_HELD
-from meanfield.transfer.trials import CALIBRATIONS, SCALES, slopes_parts, untried
+from meanfield.transfer.trials import CALIBRATIONS, SCALES, untried
 
 WORDS = {
     "rate": "learning rate for the second model",
@@ -109,7 +109,7 @@ def carry(
     for scales in both:
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
-    against = _against(name, kind, both)
+    against = _against(name, kind, shown, both)
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
     middle, error = rates[of]
@@ -157,9 +157,8 @@ def _premises(name: str, of: str) -> tuple[str, ...]:
     )
 
 
-def _against(name: str, kind: str, both: list[xr.Dataset]) -> tuple[str, ...]:
+def _against(name: str, kind: str, model: nn.Module, both: list[xr.Dataset]) -> tuple[str, ...]:
     """Where trials say that one step does not tell how these models train."""
     if both[0].attrs["blocks"] == both[1].attrs["blocks"]:
         return ()
-    families = [family for scales in both for family in families_of(kind, scales)]
-    return tuple(slopes_parts(dict.fromkeys(families), name))
+    return tuple(dict.fromkeys(each for scales in both for each in departures(kind, model, scales, name)))

@@ -6,7 +6,15 @@ import xarray as xr
 from torch import nn
 
 from meanfield.common.validation import require_choice
-from meanfield.transfer.trials import CONNECTED, CONVOLUTIONAL, POST_NORM, PRE_NORM, TRANSFORMER
+from meanfield.transfer.trials import (
+    CONNECTED,
+    CONVOLUTIONAL,
+    OF_CHARACTERS,
+    POST_NORM,
+    PRE_NORM,
+    TRANSFORMER,
+    slopes_parts,
+)
 
 # As users call the kinds of `meanfield.transfer.trials`.
 KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
@@ -30,3 +38,10 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
     """Families of the trials that the model of these scales belongs to: Transformers by their normalisation."""
     family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
     return [family] if kind == "transformer" and family else []
+
+
+def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> list[str]:
+    """One sentence for each way in which trials say that one step does not tell how models like this one train."""
+    reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
+    of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
+    return [*slopes_parts(families_of(kind, scales), optimizer), *of_tokens]

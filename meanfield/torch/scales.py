@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
+from meanfield.simulation.step_moves import warn_unless_kept
 from meanfield.torch.groups import grouped, with_groups
 from meanfield.torch.models import RESET, Source, call, on_model, taken_batches, trained
 from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
@@ -78,10 +80,11 @@ def step_scales(
     Returns:
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
-        say which value is the ``last_layer``, and the ``block_names`` of the model. With groups there is
-        update_energy_of_group over ``group`` and ``layer``, with its _stderr, the mean squares of the changes that each
-        makes alone. Dimensionless. A draw costs as much as two to four steps of training in the same precision, and
-        singular values under optimizers of matrices.
+        say which value is the ``last_layer``, the ``block_names`` of the model, and of a first step of Adam the
+        ``kept_share``, what its epsilon leaves of signs, with a warning where that is less than half. With groups there
+        is update_energy_of_group over ``group`` and ``layer``, with its _stderr, the mean squares of the changes that
+        each makes alone. Dimensionless. A draw costs as much as two to four steps of training in the same precision,
+        and singular values under optimizers of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get
@@ -175,13 +178,15 @@ def _measured(
         raise ValueError("none of the modules is called with a tensor of floats as its value; choose others")
     last, in_blocks = last_layer(model, made, modules), block_calls(model, made)
     kinds = tuple(type(model.get_submodule(each.module)).__name__ for each in (*wanted, last))
-    said = {
+    said: dict[str, Any] = {
         "last_layer": last.place,
         "last_kind": kinds[-1],
         "blocks": len(in_blocks),
         "block_names": " ".join(dict.fromkeys(each.module for each in in_blocks)),
         "normalised": normalised(model, made),
     }
+    if kept := step.kept(model, slopes):
+        said |= {"kept_share": kept[0], "epsilon": kept[1]}
     by_group = [
         changes(model, task, {name: directions[name] for name in names}, {each.module for each in wanted}).calls
         for names in groups.values()
@@ -221,6 +226,9 @@ def _dataset(measured: list[_Draw], step: Step, how: Mapping[str, Any]) -> xr.Da
         )
     first = measured[0]
     attrs = {"optimizer": step.name, "level": "measured", "torch": torch.__version__, **first.said, **how}
+    if shares := [draw.said["kept_share"] for draw in measured if "kept_share" in draw.said]:
+        attrs["kept_share"] = fmean(shares)
+        warn_unless_kept(attrs["kept_share"], attrs["epsilon"], step.name)
     coords: dict[str, Any] = {"module": ("layer", list(first.places)), "kind": ("layer", list(first.kinds))}
     return measured_dataset(first.model, update_estimates(values), attrs, coords)
 

@@ -28,12 +28,10 @@ from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.torch.models import RESET, call, trained
 from meanfield.torch.passes import Task, changes, gradients, outputs_of
 from meanfield.torch.scales import DRAWS, Described, name_of, require_live_weights, tasks
-from meanfield.torch.steps import NamedStep, Step, StepOfPyTorch, Stepped, step_of
+from meanfield.torch.steps import ADAM, NamedStep, Step, StepOfPyTorch, Stepped, step_of
 
 # Relative residual at which an eigenvalue is known, as for `meanfield.stable_rate`.
 TOLERANCE = 1e-6
-# Optimizers of PyTorch that divide by the root of second moments without bias.
-ADAM = (torch.optim.Adam, torch.optim.AdamW)
 TAKES = "take 'sgd', or SGD, Adam, AdamW or RMSprop of torch.optim"
 
 

@@ -1,5 +1,6 @@
 """A learning rate to start a PyTorch model from, with nothing tuned."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -8,11 +9,12 @@ import xarray as xr
 from torch import nn
 
 from meanfield.common.validation import require_instance
-from meanfield.torch.kinds import KINDS, families_of, kind_of
+from meanfield.simulation.step_moves import EpsilonWarning
+from meanfield.torch.kinds import KINDS, departures, families_of, kind_of
 from meanfield.torch.scales import first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
-from meanfield.transfer.starting import calibrated, premises_of, with_rate
-from meanfield.transfer.trials import CALIBRATIONS, misses_of, slopes_parts
+from meanfield.transfer.starting import calibrated, premises_of, softened, with_rate
+from meanfield.transfer.trials import CALIBRATIONS, misses_of
 
 # What losses of PyTorch are called that are the trials'.
 CROSS_ENTROPY = ("cross_entropy", "CrossEntropyLoss")
@@ -71,12 +73,15 @@ def starting_rate(
     calibration = CALIBRATIONS[name][KINDS[kind]]
     if measured is not None:
         require_instance("measured", measured, xr.Dataset, "the dataset of step_scales")
-    scales = step_scales(model, loss, batches, optimizer=optimizer, **options) if measured is None else measured
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
+        scales = step_scales(model, loss, batches, optimizer=optimizer, **options) if measured is None else measured
     require_last(scales, calibration.of)
-    families, of_loss = families_of(kind, scales), scales.attrs["loss"]
+    of_loss = scales.attrs["loss"]
     premises = (
         *premises_of(name, "cross_entropy" if of_loss in CROSS_ENTROPY else f"{of_loss}, which may be another"),
         f"a model like {KINDS[kind]} of the trials, which were the library's families",
     )
-    found_rate = with_rate(scales, calibration, premises, [*misses_of(families, name), *slopes_parts(families, name)])
+    against = misses_of(families_of(kind, scales), name), departures(kind, shown, scales, name)
+    found_rate = with_rate(scales, calibration, premises, [softened(scales), *against[0], *against[1]])
     return found_rate.assign_attrs(kind=kind)

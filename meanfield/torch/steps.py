@@ -34,6 +34,8 @@ COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.C
 # The learning rate at which optimizers of PyTorch make their step. Some, as Adafactor, have an upper limit to it, and
 # far smaller steps would be lost in rounding errors of the weights.
 RATE = 2.0**-10
+# Those that divide a gradient by the root of its second moments without bias.
+ADAM = (torch.optim.Adam, torch.optim.AdamW)
 # As `meanfield.transfer.trials` calls the optimizers of PyTorch whose first step is that of these.
 TRIED = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
 
@@ -68,6 +70,13 @@ class Step(ABC):
     @abstractmethod
     def trial_name(self, model: nn.Module) -> str:
         """The name under which trials may know the optimizer."""
+
+    def kept(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> tuple[float, float] | None:
+        """What epsilon leaves of signs, the mean of |G| / (|G| + epsilon) over elements with a gradient, and epsilon.
+
+        Of several epsilons it is the first. None where the step is no first step by signs.
+        """
+        return None
 
 
 def step_of(optimizer: Any, model: Any) -> Step:
@@ -215,6 +224,16 @@ class MadeStep(StepOfPyTorch):
         for name, parameter in parameters.items():
             parameter.grad, parameter.data = None, before[name]
         return behind
+
+    def kept(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> tuple[float, float] | None:
+        names = {id(parameter): name for name, parameter in trained(model).items()}
+        shares, epsilons = [], []
+        for optimizer in self._made(model):
+            for group in optimizer.param_groups if isinstance(optimizer, ADAM) else ():
+                epsilons.append(float(group["eps"]))
+                sizes = [slopes[names[id(parameter)]].double().abs().flatten() for parameter in group["params"]]
+                shares += [each[each > 0] / (each[each > 0] + epsilons[-1]) for each in sizes]
+        return (float(torch.cat(shares).mean()), epsilons[0]) if sum(map(len, shares)) else None
 
     def _made(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         made = self._make(model)

@@ -104,7 +104,7 @@ def starting_rate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
-    sentences = (_softened(scales, epsilon), *misses(spec, name), *departures(spec, name))
+    sentences = (softened(scales), *misses(spec, name), *departures(spec, name))
     return with_rate(scales, calibration, premises_of(name, loss), sentences)
 
 
@@ -152,13 +152,14 @@ def named_rate(scales: xr.Dataset, net: Net, optimizer: str | Optimizer) -> tupl
     return median / calibration.ratio, error
 
 
-def _softened(scales: xr.Dataset, epsilon: float) -> str:
+def softened(scales: xr.Dataset) -> str:
     """That epsilon changes the first step, as the constants are those of steps that it leaves alone; empty if not."""
     share = scales.attrs.get("kept_share", 1.0)
     if share * NOTABLE > 1:
         return ""
     return (
-        f"epsilon {epsilon:g} leaves {share:.2g} of the signs of the first step, the mean of |G| / (|G| + epsilon): "
+        f"epsilon {scales.attrs['epsilon']:g} leaves {share:.2g} of the signs of the first step, the mean of "
+        "|G| / (|G| + epsilon): "
         "gradients are not far above it, and the constant is that of steps that epsilon leaves alone"
     )
 

@@ -136,6 +136,12 @@ LONGER = (
     "training as long as in the trials: eight times the steps lowered tuned rates of AdamW by a factor of 1.5, about "
     "T^(-0.2) in T steps; those of descent stayed"
 )
+OF_CHARACTERS = (
+    "in trials Transformers of 16 channels on characters learned the frequencies of letters alone, which is their "
+    "head's work, and tuned rates fell half as steeply with depth as one step says (pre-norm L^(-0.45), not L^(-0.9), "
+    "under AdamW); those of 32 channels that learned from what stands before fell as L^(-0.14), not L^(-0.49), with "
+    "branches times L^(-1/2), and stayed, as one step says, with 1/L (E1e)"
+)
 CONSTANT = (
     "a constant rate: peaks of a warmup and a cosine that train best were 1.7 to 3.6 times as large in a first look"
 )
@@ -166,12 +172,7 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
     """
     sentences = slopes_parts(_families(net), optimizer)
     if isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid):
-        sentences.append(
-            "in trials Transformers of 16 channels on characters learned the frequencies of letters alone, which is "
-            "their head's work, and tuned rates fell half as steeply with depth as one step says (pre-norm "
-            "L^(-0.45), not L^(-0.9), under AdamW); those of 32 channels that learned from what stands before fell "
-            "as L^(-0.14), not L^(-0.49), with branches times L^(-1/2), and stayed, as one step says, with 1/L (E1e)"
-        )
+        sentences.append(OF_CHARACTERS)
     return tuple(sentences)
 
 

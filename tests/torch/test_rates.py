@@ -87,8 +87,9 @@ def gpt(depth):
 def test_carried_rates_of_pre_norm_transformers_are_warned_of():
     how = {"optimizer": torch.optim.AdamW, "draws": 3}
     carried, said = sentences_of(mft.carry, 0.1, gpt(1), gpt(3), models.token_loss, [models.tokens()], **how)
-    assert len(said) == 1
+    assert len(said) == 2
     assert "pre-norm Transformers fell as L^(-0.64)" in carried.attrs["warnings"]
+    assert "on characters learned" in carried.attrs["warnings"]
     same, said = sentences_of(mft.carry, 0.1, gpt(2), gpt(2), models.token_loss, [models.tokens()], **how)
     assert not said
     assert same["rates"].values.tolist() == [0.1] * 4
@@ -192,3 +193,33 @@ def test_public_names_have_an_example_that_runs(name):
     assert example.examples
     report = []
     assert not doctest.DocTestRunner().run(example, out=report.append).failed, "".join(report)
+
+
+def test_an_epsilon_that_takes_the_signs_is_said():
+    """What Adam's epsilon leaves of its first step is that of the library, and little of it a warning."""
+    net, make = FAMILIES["mlp"]
+    data = data_of(net, np.random.default_rng(0))
+    pairs, large = batches_of(net, data), partial(torch.optim.AdamW, eps=0.1)
+    expected, said = sentences_of(mf.starting_rate, net, data, optimizer="adamw", epsilon=0.1, draws=4)
+    factory = iter_from(partial(make, net), net, skipped=1)
+    measured, also_said = sentences_of(mft.starting_rate, factory, cross_entropy, pairs, optimizer=large, draws=4)
+    assert measured.attrs["kept_share"] == pytest.approx(expected.attrs["kept_share"], rel=1e-6)
+    assert measured.attrs["epsilon"] == 0.1
+    softened = {each for each in said if each.startswith("epsilon 0.1 leaves")}
+    assert len(softened) == 1
+    assert softened <= also_said
+    _, of_scales = sentences_of(mft.step_scales, partial(make, net), cross_entropy, pairs, optimizer=large, draws=2)
+    assert any("of the first step of AdamW" in each for each in of_scales)
+    quiet, unsaid = sentences_of(
+        mft.starting_rate, partial(make, net), cross_entropy, pairs, optimizer=torch.optim.AdamW, draws=4
+    )
+    assert quiet.attrs["kept_share"] > 0.99
+    assert not any("epsilon" in each for each in unsaid)
+
+
+def test_models_of_tokens_are_told_of_trials_of_characters():
+    how = {"loss": models.token_loss, "batches": [models.tokens()], "optimizer": torch.optim.AdamW, "draws": 2}
+    _, said = sentences_of(mft.starting_rate, gpt(2), **how)
+    assert any("on characters learned" in each for each in said)
+    _, said = sentences_of(mft.carry, 0.1, gpt(2), partial(models.GPT, depth=2, width=16), **how)
+    assert not said

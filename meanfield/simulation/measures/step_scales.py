@@ -231,5 +231,5 @@ def kept_of_draws(values: Pieces, step: FirstStep) -> dict[str, float]:
     if KEPT not in values:
         return {}
     share = float(values[KEPT].mean())
-    warn_unless_kept(share, step)
+    warn_unless_kept(share, step.epsilon, step.name)
     return {KEPT: share}
