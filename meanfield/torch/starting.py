@@ -14,7 +14,7 @@ from meanfield.torch.kinds import KINDS, departures, families_of, kind_of
 from meanfield.torch.scales import first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
 from meanfield.transfer.starting import calibrated, premises_of, softened, with_rate
-from meanfield.transfer.trials import CALIBRATIONS, misses_of
+from meanfield.transfer.trials import CALIBRATIONS, SMALL_START, STARTED_SMALL, misses_of
 
 # What losses of PyTorch are called that are the trials'.
 CROSS_ENTROPY = ("cross_entropy", "CrossEntropyLoss")
@@ -83,5 +83,14 @@ def starting_rate(
         f"a model like {KINDS[kind]} of the trials, which were the library's families",
     )
     against = misses_of(families_of(kind, scales), name), departures(kind, shown, scales, name)
-    found_rate = with_rate(scales, calibration, premises, [softened(scales), *against[0], *against[1]])
+    small = _started_small(scales) if calibration.of == "last" and kind == "transformer" else ""
+    found_rate = with_rate(scales, calibration, premises, [small, softened(scales), *against[0], *against[1]])
     return found_rate.assign_attrs(kind=kind)
+
+
+def _started_small(scales: xr.Dataset) -> str:
+    """That the last layer starts far below 1, the size of the trials; empty where it does not."""
+    size = scales.attrs["last_mean_square"]
+    if not size < SMALL_START:
+        return ""
+    return f"the last layer starts at a mean square of {size:.2g}, and of the trials at about 1: {STARTED_SMALL}"

@@ -223,3 +223,24 @@ def test_models_of_tokens_are_told_of_trials_of_characters():
     assert any("on characters learned" in each for each in said)
     _, said = sentences_of(mft.carry, 0.1, gpt(2), partial(models.GPT, depth=2, width=16), **how)
     assert not said
+
+
+def test_values_that_start_far_below_one_are_said():
+    """As in GPTs with weights of 0.02, of which trials say that the rate is a fraction of the tuned one."""
+
+    def small():
+        model = models.GPT(depth=1)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() > 1:
+                    parameter.mul_(0.2)
+        return model
+
+    data = models.token_loss, [models.tokens()]
+    _, said = sentences_of(mft.starting_rate, small, *data, optimizer=torch.optim.AdamW, draws=2)
+    assert any("starts at a mean square of 0.0" in each for each in said)
+    _, said = sentences_of(mft.starting_rate, small, *data, optimizer=torch.optim.SGD, draws=2)  # by the outputs
+    assert not any("starts at a mean square" in each for each in said)
+    how = {"optimizer": torch.optim.AdamW, "draws": 2}
+    _, said = sentences_of(mft.starting_rate, models.ResNet, cross_entropy, [models.images()], **how)
+    assert not any("starts at a mean square" in each for each in said)

@@ -84,7 +84,7 @@ CHARACTER_DATA = np.eye(5)[RNG.integers(0, 5, (32, 4))].swapaxes(1, 2), RNG.inte
 
 IMAGES = mf.ConvNet(depth=2, channels=4, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3, head="fan_in")
 IMAGE_DATA = RNG.standard_normal((32, 1, 3, 3)), RNG.integers(0, 3, 32)
-GPTS_ALONE = "the Transformers that learned by signs were pre-norm GPTs of 32 channels alone"
+GPTS_ALONE = "the Transformers that learned by signs were pre-norm GPTs of 32 and 48 channels alone"
 PRE_NORM_FELL = "fell as L^(-0.57) under sgd in trials on digits, where its first step says L^(-1.00) to L^(-1.42)"
 
 
