@@ -1,0 +1,241 @@
+"""Which role every parameter of a model has: by the classes and names of modules, or as it is said.
+
+Only a base model tells the rest, by shapes (`meanfield.parameterizations.recipes`): which matrices outside of blocks
+read the inputs, which are hidden, and which make the outputs.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import nn
+
+from meanfield.common.validation import require_choice, require_instance
+from meanfield.parameterizations.recipes import MATRIX, RECIPE_ROLES, VECTORS, Recipe, Weight
+from meanfield.torch.models import named, trained
+from meanfield.torch.multipliers import multiplier_of
+from meanfield.torch.parts import CONTAINERS, blocks
+
+# Modules beside a branch of a block, which lead the stream around it.
+AROUND = re.compile(r"downsample|shortcut|skip|identity")
+ATTENTION = re.compile(r"attention|attn")
+FEED_FORWARD = re.compile(r"mlp|ffn|feed_?forward")
+POSITION = re.compile(r"wpe|pos")
+# Names of parameters, or of their layers, within attention.
+ATTENTION_PARTS = {
+    "query": re.compile(r"^(q|wq|query|q_?proj(_weight)?)$"),
+    "key": re.compile(r"^(k|wk|key|k_?proj(_weight)?)$"),
+    "value": re.compile(r"^(v|wv|value|v_?proj(_weight)?)$"),
+}
+# How modules of attention call the number of their heads.
+HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads", "heads", "nhead")
+# Weights of these have their outputs on the second axis.
+TURNED = ("Embedding", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Conv1D")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the multiplier of a parameter's layer stands: at a module, on what it gives or on what it reads."""
+
+    module: str
+    of_input: bool
+    kind: str
+
+
+def described(model: nn.Module, roles: Mapping[str, str] | None) -> tuple[Recipe, dict[str, Place]]:
+    """A model as a recipe without numbers of an optimizer, and the places of multipliers by parameter.
+
+    Raises:
+        TypeError, ValueError: roles that are no mapping from patterns to roles, or fit no parameter that trains; no
+            parameter that trains.
+    """
+    parameters = trained(require_instance("the model", model, nn.Module, "a torch.nn.Module"))
+    if not parameters:
+        raise ValueError("no parameter of the model trains; give a model that does")
+    said, listed = _said(parameters, roles), residual_blocks(model)
+    ends, tied = _ends(model, listed), _tied(model)
+    numbers = {name: [each for each in listed if _holder(each) == _holder(name)].index(name) for name in listed}
+    weights, places = [], {}
+    for name, parameter in parameters.items():
+        owner_name = name.rpartition(".")[0]
+        owner = model.get_submodule(owner_name)
+        block = next((each for each in listed if name.startswith(f"{each}.")), None)
+        role = said.get(name) or _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
+        place = _place(name, role, owner_name, ends, tied, block)
+        if place is not None:
+            places[name] = place
+        weights.append(
+            Weight(
+                name=name,
+                kind=_kind(name, block),
+                shape=tuple(parameter.shape),
+                role=role,
+                block=None if block is None else numbers[block],
+                outputs_axis=_outputs_axis(parameter, owner, role),
+                std=float(parameter.detach().double().square().mean().sqrt()),
+                multiplier=None if place is None else multiplier_of(model.get_submodule(place.module)),
+            )
+        )
+    multiplied = {name.rpartition(".")[0] for name in places}
+    depth = sum(any(layer.startswith(f"{block}.") for layer in multiplied) for block in listed)
+    return Recipe(tuple(weights), depth, _heads(model)), places
+
+
+def residual_blocks(model: nn.Module) -> list[str]:
+    """The blocks of a model, but for the ends of an `nn.Sequential` of which there is one: patches, heads."""
+    listed = blocks(model)
+    for name in list(listed):
+        holder = model.get_submodule(_holder(name))
+        like = [each for each in listed if _holder(each) == _holder(name)]
+        kinds = [type(model.get_submodule(each)) for each in like]
+        is_single = kinds.count(type(model.get_submodule(name))) == 1 and len(set(kinds)) < len(kinds)
+        if isinstance(holder, nn.Sequential) and is_single and name in (like[0], like[-1]):
+            listed.remove(name)
+    return listed
+
+
+def _holder(block: str) -> str:
+    """The module that lists a block."""
+    return block.rpartition(".")[0]
+
+
+def _kind(name: str, block: str | None) -> str:
+    """A name with * for the number of its block."""
+    return name if block is None else f"{_holder(block)}.*{name[len(block) :]}".lstrip(".")
+
+
+def _said(parameters: Mapping[str, Any], roles: Any) -> dict[str, str]:
+    """Role by name of a parameter, from patterns; the last that fits counts."""
+    if roles is None:
+        return {}
+    if not isinstance(roles, Mapping):
+        raise TypeError(f"roles is {roles!r}; give a mapping from names or patterns of parameters to roles")
+    said: dict[str, str] = {}
+    for pattern, role in roles.items():
+        require_choice(f"the role of {pattern!r}", role, RECIPE_ROLES)
+        fitting = [name for name in parameters if fnmatchcase(name, str(pattern))]
+        if not fitting:
+            raise ValueError(f"no parameter that trains fits {pattern!r}; the model has {named(parameters)}")
+        said |= dict.fromkeys(fitting, str(role))
+    return said
+
+
+def _role(name: str, parameter: nn.Parameter, owner: nn.Module, ends: bool, in_block: bool, tied: bool) -> str:
+    """By classes and names."""
+    layer, _, own = name.lower().rpartition(".")
+    if "norm" in type(owner).__name__.lower():
+        return "norm_bias" if own == "bias" else "norm_gain"
+    if tied:
+        return "tied"
+    if isinstance(owner, nn.Embedding):
+        return "position" if POSITION.search(layer.rpartition(".")[2]) else "embedding"
+    is_beside = not in_block and any(True for _ in owner.children())
+    if is_beside and (parameter.dim() == 3 or POSITION.search(own)):
+        return "position"
+    if parameter.dim() < 2:
+        return "bias"
+    if not in_block:
+        return MATRIX
+    if ends:
+        return "projection"
+    if ATTENTION.search(layer) or ATTENTION.search(type(owner).__name__.lower()):
+        words = (own, layer.rpartition(".")[2])
+        parts = (part for part, pattern in ATTENTION_PARTS.items() if any(map(pattern.match, words)))
+        return next(parts, "query_key_value")
+    return "ffn" if FEED_FORWARD.search(layer) else "hidden"
+
+
+def _tied(model: nn.Module) -> dict[str, str]:
+    """Name of a parameter that is a table of embeddings and the weight of a layer -> the name of this layer."""
+    owners: dict[int, list[str]] = {}
+    for module_name, module in model.named_modules(remove_duplicate=False):
+        for parameter in module._parameters.values():
+            if parameter is not None and module_name not in owners.setdefault(id(parameter), []):
+                owners[id(parameter)].append(module_name)
+    tied = {}
+    for name, parameter in trained(model).items():
+        layers = [each for each in owners[id(parameter)] if not isinstance(model.get_submodule(each), nn.Embedding)]
+        if layers and len(layers) < len(owners[id(parameter)]):
+            tied[name] = layers[0]
+    return tied
+
+
+def _ends(model: nn.Module, listed: list[str]) -> dict[str, str]:
+    """Layers that end a branch of a block -> the module whose output the block adds to the stream.
+
+    A branch is a module of a block with several layers, or all layers that stand in the block itself. Its last layer
+    ends it, in the order in which they were made. What it gives is added, or what the normalisation behind a
+    convolution gives; of PyTorch's attention, whose last layer is not called, what the attention gives.
+    """
+    ends = {}
+    for name in listed:
+        for layers in _branches(model.get_submodule(name)):
+            if layers:
+                within, behind = layers[-1]
+                ends[f"{name}.{within}"] = f"{name}.{behind}"
+    return ends
+
+
+def _branches(block: nn.Module) -> Iterator[list[tuple[str, str]]]:
+    """The layers of each branch, each with the module that gives its output."""
+    children = [(name, child) for name, child in block.named_children() if not AROUND.search(name.lower())]
+    direct = [(name, child) for name, child in children if _is_layer(child)]
+    yield [(name, _behind(name, children)) for name, _ in direct]
+    for name, child in children:
+        if _is_layer(child):
+            continue
+        inner = [each for each, module in child.named_modules() if each and _is_layer(module)]
+        if isinstance(child, nn.MultiheadAttention):
+            yield [(f"{name}.out_proj", name)]
+        elif inner:
+            yield [(f"{name}.{each}", f"{name}.{each}") for each in inner]
+
+
+def _behind(name: str, children: list[tuple[str, nn.Module]]) -> str:
+    """The normalisation that follows a convolution, or the layer itself."""
+    at = [each for each, _ in children].index(name)
+    if at + 1 < len(children) and "Conv" in type(children[at][1]).__name__:
+        behind, module = children[at + 1]
+        return behind if "norm" in type(module).__name__.lower() else name
+    return name
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """Whether it has a matrix of its own and no modules; no table of embeddings."""
+    if isinstance(module, nn.Embedding | nn.MultiheadAttention) or any(True for _ in module.children()):
+        return False
+    return any(parameter.dim() > 1 for parameter in module.parameters(recurse=False))
+
+
+def _place(
+    name: str, role: str, owner_name: str, ends: Mapping[str, str], tied: Mapping[str, str], block: str | None
+) -> Place | None:
+    """Where the multiplier stands of a layer that ends a branch, or that may make the outputs."""
+    if role == "projection" or (role == "bias" and owner_name in ends):
+        module = ends.get(owner_name, owner_name)
+        return Place(module, False, _kind(module, block))
+    module = tied.get(name, owner_name)
+    return Place(module, True, module) if role in (MATRIX, "head", "tied") and module and block is None else None
+
+
+def _outputs_axis(parameter: nn.Parameter, owner: nn.Module, role: str) -> int:
+    if role == "position" and not isinstance(owner, nn.Embedding):
+        return max(0, parameter.dim() - 1)
+    return 1 if type(owner).__name__ in TURNED and parameter.dim() > 1 else 0
+
+
+def _heads(model: nn.Module) -> int | None:
+    """Of the first attention that tells."""
+    for module in model.modules():
+        if type(module) not in CONTAINERS and ATTENTION.search(type(module).__name__.lower()):
+            for name in HEADS:
+                if isinstance(heads := getattr(module, name, None), int) and heads > 0:
+                    return heads
+    return None
+
+
+def is_vector(role: str) -> bool:
+    """Whether it takes no weight decay: gains, shifts and biases."""
+    return role in (*VECTORS, "head_bias")
