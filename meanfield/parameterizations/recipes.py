@@ -305,6 +305,8 @@ def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
     grows = [size != of_base for size, of_base in zip(weight.shape, base.shape, strict=True)]
     if weight.role in VECTORS:
         told = weight.role if any(grows) else "head_bias" if weight.block is None else ""
+    elif len(grows) < 2:
+        told = ""
     else:
         outputs, inputs = (grows[axis] for axis in (weight.outputs_axis, 1 - weight.outputs_axis))
         told = {(True, True): "hidden", (True, False): "input", (False, True): "head"}.get((outputs, inputs), "")

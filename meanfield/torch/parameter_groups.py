@@ -38,25 +38,25 @@ class Edit:
 
     Attributes:
         what: "initial_std" of a parameter, or "multiplier" of a module.
-        where: the parameter or the module, with * for the number of its block.
+        where: the parameter or the module, with * for the number of its block where there are several.
+        places: the names of all that these are.
         value: what to set: a standard deviation around zero, or a factor.
         was: what it is in the model.
-        modules: of multipliers, all modules that these are, each once.
         of_input: of multipliers, whether they stand before the module.
     """
 
     what: str
     where: str
+    places: tuple[str, ...]
     value: float
     was: float
-    modules: tuple[str, ...] = ()
     of_input: bool = False
 
     def __str__(self) -> str:
         if self.what == "initial_std":
             return f"{self.where}: initial standard deviation {self.value:.4g}, and not {self.was:.4g}"
         place = "what it reads" if self.of_input else "what it gives, its bias included,"
-        count = f" (once in each of {len(self.modules)})" * (len(self.modules) > 1)
+        count = f" (once in each of {len(self.places)})" * (len(self.places) > 1)
         return f"{self.where}: multiply {place} by {self.value:.4g}{count}"
 
 
@@ -122,20 +122,21 @@ class ParameterGroups:
             model: another of the same shapes; the model of these groups if left out.
         """
         model = self._model if model is None else require_instance("model", model, nn.Module, "a torch.nn.Module")
-        described_anew, parameters = described(model, None)[0], trained(model)
+        parameters = trained(model)
         with torch.no_grad():
             for edit in (edit for edit in self.edits if edit.what == "initial_std"):
-                for weight in described_anew.weights:
-                    if weight.kind == edit.where:
-                        now = described_anew.std_of(weight)[0]
-                        parameters[weight.name].mul_(edit.value / now if now else 0.0)
+                tensors = [parameters[name] for name in edit.places]
+                squares = sum(float(tensor.double().square().sum()) for tensor in tensors)
+                now = sqrt(squares / sum(tensor.numel() for tensor in tensors))
+                for tensor in tensors:
+                    tensor.mul_(edit.value / now if now else 0.0)
         self.apply_multipliers(model)
 
     def apply_multipliers(self, model: nn.Module | None = None) -> None:
         """Set the multipliers alone, as on a model that has loaded its weights."""
         model = self._model if model is None else model
         for edit in (edit for edit in self.edits if edit.what == "multiplier"):
-            for module in edit.modules:
+            for module in edit.places:
                 set_multiplier(model.get_submodule(module), edit.value, of_input=edit.of_input)
 
     def labels(self) -> dict[str, str]:
@@ -167,7 +168,7 @@ class ParameterGroups:
         try:
             held = json.loads(text)
             groups = tuple(Group(**each | {"parameters": tuple(each["parameters"])}) for each in held["groups"])
-            edits = tuple(Edit(**each | {"modules": tuple(each["modules"])}) for each in held["edits"])
+            edits = tuple(Edit(**each | {"places": tuple(each["places"])}) for each in held["edits"])
             read = cls(groups, edits, held["sizes"], tuple(held["premises"]), model)
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"the text is no JSON of parameter groups: {error}") from error
@@ -341,7 +342,7 @@ def _base_value(which: str, given: Any, pair: Pair, name: str) -> float:
 
 def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) -> None:
     """Refuse unknown names in a mapping, and one number for optimizers whose steps are of other sizes."""
-    optimizers = list(dict.fromkeys(stepped_by.values()))
+    optimizers = list(dict.fromkeys([stepped_by["hidden"], *stepped_by.values()]))
     for which, values in given.items():
         if isinstance(values, Mapping):
             for key in values:
@@ -365,7 +366,11 @@ def _std_edits(
     pairs: list[Pair], sizes: Sizes, target: Recipe, base: Recipe, stepped_by: Mapping[str, str], condition: str
 ) -> Iterator[Edit]:
     """Of every kind whose drawn weights have another standard deviation than the table asks for."""
-    for kind, pair in {pair.weight.kind: pair for pair in reversed(pairs)}.items():
+    kinds: dict[tuple[str, tuple[int, ...]], list[Pair]] = {}
+    for pair in pairs:
+        kinds.setdefault((pair.weight.kind, pair.weight.shape), []).append(pair)
+    for (kind, _), alike in kinds.items():
+        pair, names = alike[0], tuple(each.weight.name for each in alike)
         (now, count), (of_base, base_count) = target.std_of(pair.weight), base.std_of(pair.base)
         assert now is not None
         assert of_base is not None
@@ -373,32 +378,31 @@ def _std_edits(
         wanted = of_base * sqrt(factor)
         if wanted and not now:
             raise ValueError(
-                f"{kind!r} starts at 0, and in the base model at a standard deviation of {of_base:.3g}; draw both alike"
+                f"{names[0]!r} starts at 0, and in the base model at a standard deviation of {of_base:.3g}; draw both "
+                "alike"
             )
         slack = 0.0 if pair.role == "norm_gain" else ERRORS * sqrt(1 / (2 * count) + 1 / (2 * base_count))
         if now != wanted and not (wanted and abs(log(wanted / now)) <= slack):
-            yield Edit("initial_std", kind, wanted, now)
+            yield Edit("initial_std", kind if len(names) > 1 else names[0], names, wanted, now)
 
 
 def _multiplier_edits(
     pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place], stepped_by: Mapping[str, str], condition: str
-) -> list[Edit]:
+) -> Iterator[Edit]:
     """One for every kind of place, each module once, however many parameters stand there."""
-    edits: dict[tuple[str, float], Edit] = {}
+    kinds: dict[tuple[str, bool, float], dict[str, float]] = {}
     for pair in pairs:
         if pair.role not in _MULTIPLIED or pair.weight.name not in places:
             continue
         place, own = places[pair.weight.name], pair.weight.multiplier
         factor = pair.factor(sizes, stepped_by[pair.column], "block_multiplier", condition)
         value = factor * (1.0 if pair.base.multiplier is None else pair.base.multiplier)
-        if own is None or value == own:
-            continue
-        before = edits.get((place.kind, value))
-        modules = (*(before.modules if before else ()), place.module)
-        edits[place.kind, value] = Edit(
-            "multiplier", place.kind, value, own, tuple(dict.fromkeys(modules)), place.of_input
-        )
-    return list(edits.values())
+        if own is not None and value != own:
+            kinds.setdefault((place.kind, place.of_input, value), {})[place.module] = own
+    for (kind, of_input, value), modules in kinds.items():
+        names = tuple(modules)
+        where = kind if len(names) > 1 else names[0]
+        yield Edit("multiplier", where, names, value, modules[names[0]], of_input)
 
 
 def _left_to_users(pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place]) -> list[str]:

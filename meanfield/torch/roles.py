@@ -56,6 +56,7 @@ def described(model: nn.Module, roles: Mapping[str, str] | None) -> tuple[Recipe
         raise ValueError("no parameter of the model trains; give a model that does")
     said, listed = _said(parameters, roles), residual_blocks(model)
     ends, tied = _ends(model, listed), _tied(model)
+    shared = _starred(model, listed)
     numbers = {name: [each for each in listed if _holder(each) == _holder(name)].index(name) for name in listed}
     weights, places = [], {}
     for name, parameter in parameters.items():
@@ -63,13 +64,13 @@ def described(model: nn.Module, roles: Mapping[str, str] | None) -> tuple[Recipe
         owner = model.get_submodule(owner_name)
         block = next((each for each in listed if name.startswith(f"{each}.")), None)
         role = said.get(name) or _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
-        place = _place(name, role, owner_name, ends, tied, block)
+        place = _place(name, role, owner_name, ends, tied, shared)
         if place is not None:
             places[name] = place
         weights.append(
             Weight(
                 name=name,
-                kind=_kind(name, block),
+                kind=_kind(name, shared),
                 shape=tuple(parameter.shape),
                 role=role,
                 block=None if block is None else numbers[block],
@@ -101,9 +102,24 @@ def _holder(block: str) -> str:
     return block.rpartition(".")[0]
 
 
-def _kind(name: str, block: str | None) -> str:
-    """A name with * for the number of its block."""
-    return name if block is None else f"{_holder(block)}.*{name[len(block) :]}".lstrip(".")
+def _starred(model: nn.Module, listed: list[str]) -> dict[str, str]:
+    """Modules whose numbers differ between depths -> the names that they share: "*" for that of a block, and what
+    stands in a row behind blocks counted from its end.
+    """
+    shared = {name: f"{_holder(name)}.*".lstrip(".") for name in listed}
+    for holder in dict.fromkeys(map(_holder, listed)):
+        children = [f"{holder}.{name}".lstrip(".") for name, _ in model.get_submodule(holder).named_children()]
+        last = max(at for at, name in enumerate(children) if name in listed)
+        for at, name in enumerate(children[last + 1 :], last + 1):
+            if isinstance(model.get_submodule(holder), nn.Sequential):
+                shared[name] = f"{holder}.end{at - len(children)}".lstrip(".")
+    return shared
+
+
+def _kind(name: str, shared: Mapping[str, str]) -> str:
+    """A name without the numbers that differ between depths."""
+    module = next((each for each in shared if name == each or name.startswith(f"{each}.")), None)
+    return name if module is None else shared[module] + name[len(module) :]
 
 
 def _said(parameters: Mapping[str, Any], roles: Any) -> dict[str, str]:
@@ -210,14 +226,14 @@ def _is_layer(module: nn.Module) -> bool:
 
 
 def _place(
-    name: str, role: str, owner_name: str, ends: Mapping[str, str], tied: Mapping[str, str], block: str | None
+    name: str, role: str, owner_name: str, ends: Mapping[str, str], tied: Mapping[str, str], shared: Mapping[str, str]
 ) -> Place | None:
     """Where the multiplier stands of a layer that ends a branch, or that may make the outputs."""
     if role == "projection" or (role == "bias" and owner_name in ends):
         module = ends.get(owner_name, owner_name)
-        return Place(module, False, _kind(module, block))
-    module = tied.get(name, owner_name)
-    return Place(module, True, module) if role in (MATRIX, "head", "tied") and module and block is None else None
+        return Place(module, False, _kind(module, shared))
+    module = owner_name if role in (MATRIX, "head") else tied.get(name, "") if role == "tied" else ""
+    return Place(module, True, _kind(module, shared)) if module else None
 
 
 def _outputs_axis(parameter: nn.Parameter, owner: nn.Module, role: str) -> int:
