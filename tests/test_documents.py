@@ -88,8 +88,10 @@ def _accepted(module, arguments):
     elif module == "sims.sweep":
         check_points(read_plan(Path(arguments[1] if arguments else "docs/sweep.toml")), Workers(1))
     elif "--help" not in arguments:
-        options = simulation.parse(arguments)
-        if module != "sims.claims":
+        options = simulation.parse(
+            arguments or ["target.json", "--base", "base.json"] * (module == "sims.check_recipe")
+        )
+        if module not in ("sims.claims", "sims.check_recipe"):
             check_command(simulation.run, options, Workers(1))
 
 

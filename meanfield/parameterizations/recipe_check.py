@@ -185,8 +185,8 @@ class _Judge:
             other = list(self._cells(pair, moved))
             if all(cell.agrees for cell in other):
                 self.notes.append(
-                    f"{pair.label}: a factor {moved:.4g} that the table has in the weights stands in the multiplier, "
-                    "with standard deviation, rate, decay and epsilon that go with it, which is the same training"
+                    f"{pair.label}: the multiplier is {moved:.4g} times the table's, and standard deviation, rate, "
+                    "decay and epsilon make up for it, which is the same training"
                 )
                 return iter(other)
         return iter(as_printed)

@@ -324,14 +324,14 @@ def _numbers(
 def _base_value(which: str, given: Any, pair: Pair, name: str) -> float:
     """The base model's number for a parameter: by its role, its column or its optimizer, or one for all."""
     if not isinstance(given, Mapping):
-        return _checked(which, given)
+        return float(given)
     keys = {"embedding": "input", "head": "output"} if pair.role == "tied" else {pair.role: pair.column}
     values = set()
     for role, column in keys.items():
         held = next((each for each in (pair.role, role, column, name) if each in given), None)
         if held is None:
             raise ValueError(f"{which} has no number for {pair.weight.name!r}: give one for {role!r} or {name!r}")
-        values.add(_checked(f"{which} of {held!r}", given[held]))
+        values.add(float(given[held]))
     if len(values) > 1:
         raise ValueError(
             f"{pair.weight.name!r} is the embedding and the head at once, and {which} has two numbers for it: untie "
@@ -341,25 +341,22 @@ def _base_value(which: str, given: Any, pair: Pair, name: str) -> float:
 
 
 def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) -> None:
-    """Refuse unknown names in a mapping, and one number for optimizers whose steps are of other sizes."""
+    """Refuse what is no number, unknown names in a mapping, and one rate for optimizers of other steps."""
     optimizers = list(dict.fromkeys([stepped_by["hidden"], *stepped_by.values()]))
     for which, values in given.items():
-        if isinstance(values, Mapping):
-            for key in values:
-                require_choice(f"a name in {which}", key, (*RECIPE_ROLES, *ROLES, *optimizers))
+        for key in values if isinstance(values, Mapping) else ():
+            require_choice(f"a name in {which}", key, (*RECIPE_ROLES, *ROLES, *optimizers))
+        named_values = values if isinstance(values, Mapping) else {"": values}
+        for key, value in named_values.items():
+            name = f"{which} of {key!r}" if key else which
+            if require_finite(name, value, "a number, finite and at least 0") < 0:
+                raise ValueError(f"{name} is {value:g}; it must be at least 0")
     if not isinstance(given["lr"], Mapping) and set(optimizers) not in ({optimizers[0]}, {"muon_kimi", "adamw"}):
         first, second = optimizers
         raise ValueError(
             f"lr is one number for {first} and {second}, whose steps are of other sizes: give "
             f"lr={{{first!r}: ..., {second!r}: ...}}; of Muon's kinds muon_kimi is made to take AdamW's rate"
         )
-
-
-def _checked(which: str, value: Any) -> float:
-    number = require_finite(which, value, "a number, finite and at least 0")
-    if number < 0:
-        raise ValueError(f"{which} is {number:g}; it must be at least 0")
-    return number
 
 
 def _std_edits(

@@ -146,8 +146,9 @@ def _name_of(optimizer: torch.optim.Optimizer, group: Mapping[str, Any], names: 
     if names is not None:
         if not isinstance(names, Mapping):
             raise TypeError(f"names is {names!r}; give a mapping from classes of optimizers to names of tables")
+        for each, name in names.items():
+            require_choice(f"the name of {each}", name, OPTIMIZER_NAMES)
         if kind in names:
-            require_choice(f"the name of {kind}", names[kind], OPTIMIZER_NAMES)
             return str(names[kind])
     if kind.lower() not in CLASSES:
         raise ValueError(f"no table goes by the name of {kind}; say whose it takes: names={{{kind!r}: 'adamw'}}")

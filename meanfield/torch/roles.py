@@ -64,7 +64,8 @@ def described(model: nn.Module, roles: Mapping[str, str] | None) -> tuple[Recipe
         owner = model.get_submodule(owner_name)
         block = next((each for each in listed if name.startswith(f"{each}.")), None)
         role = said.get(name) or _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
-        place = _place(name, role, owner_name, ends, tied, shared)
+        is_leaf = not any(True for _ in owner.children())
+        place = _place(name, role, is_leaf, ends, tied, shared)
         if place is not None:
             places[name] = place
         weights.append(
@@ -226,14 +227,21 @@ def _is_layer(module: nn.Module) -> bool:
 
 
 def _place(
-    name: str, role: str, owner_name: str, ends: Mapping[str, str], tied: Mapping[str, str], shared: Mapping[str, str]
+    name: str,
+    role: str,
+    is_leaf: bool,
+    ends: Mapping[str, str],
+    tied: Mapping[str, str],
+    shared: Mapping[str, str],
 ) -> Place | None:
     """Where the multiplier stands of a layer that ends a branch, or that may make the outputs."""
+    owner_name = name.rpartition(".")[0]
     if role == "projection" or (role == "bias" and owner_name in ends):
-        module = ends.get(owner_name, owner_name)
-        return Place(module, False, _kind(module, shared))
-    module = owner_name if role in (MATRIX, "head") else tied.get(name, "") if role == "tied" else ""
-    return Place(module, True, _kind(module, shared)) if module else None
+        end = ends.get(owner_name, owner_name)
+        return Place(end, False, _kind(end, shared))
+    of_head = owner_name if role in (MATRIX, "head") and is_leaf else None
+    module = tied.get(name) if role == "tied" else of_head
+    return None if module is None else Place(module, True, _kind(module, shared))
 
 
 def _outputs_axis(parameter: nn.Parameter, owner: nn.Module, role: str) -> int:
