@@ -65,14 +65,10 @@ class RecipeCell:
         """Where it stands, what it is, what the table has, and the factor between them."""
         where = f"{self.column.replace('_', ' ')} {self.hyperparameter} ({', '.join(self.roles)})"
         said = f"{where}: {self.value:.3g}, the table has {self.expected:.3g} (base {self.base:.3g} x {self.scaling})"
-        return f"{said}, {self.verdict()}"
-
-    def verdict(self) -> str:
-        """By what factor it is too large or too small."""
         if self.agrees or isinf(self.factor) or not self.factor:
-            return "as it should be" if self.agrees else "not 0" if isinf(self.factor) else "0"
+            return said
         size = "large" if self.factor > 1 else "small"
-        return f"{max(self.factor, 1 / self.factor):.3g} times too {size}"
+        return f"{said}, {max(self.factor, 1 / self.factor):.3g} times too {size}"
 
 
 @dataclass(frozen=True)
