@@ -212,7 +212,7 @@ class _Judge:
             factor = scaling.at(self.sizes.width_ratio, self.sizes.depth_ratio)
             expected = base * factor * moved ** powers.get(hyperparameter, of_epsilon)
             slack = log(1 + TOLERANCE) + (self._slack(pair) if hyperparameter == INITIAL_STD else 0.0)
-            place = (pair.column or "fixed", (pair.label,), (pair.weight.kind,), hyperparameter)
+            place = (pair.column_of(hyperparameter) or "fixed", (pair.label,), (pair.weight.kind,), hyperparameter)
             yield RecipeCell(*place, value, base, str(scaling), expected, _agree(value, expected, slack))
 
     def _numbers(self, pair: Pair, hyperparameter: str) -> tuple[float, float] | None:

@@ -200,6 +200,11 @@ class Pair:
         outside = self.weight.block is None and self.role in (*VECTORS, *_HIDDEN)
         return f"{self.role.replace('_', ' ')}{' outside blocks' * outside}"
 
+    def column_of(self, hyperparameter: str) -> str:
+        """The column of one number: of a tied table the head alone has a multiplier."""
+        is_of_head = self.role == "tied" and hyperparameter == "block_multiplier"
+        return "output" if is_of_head else self.column
+
     def scaling(self, optimizer: str, hyperparameter: str, condition: str) -> Scaling:
         """The cell of the table, without depth outside of blocks.
 
@@ -208,9 +213,8 @@ class Pair:
         """
         if not self.column:
             return CONSTANT
-        column = "output" if self.role == "tied" and hyperparameter == "block_multiplier" else self.column
-        cell = scaling(optimizer, column, hyperparameter, block_depth=CONDITIONS[condition])
-        if self.role == "tied" and column == "input":
+        cell = scaling(optimizer, self.column_of(hyperparameter), hyperparameter, block_depth=CONDITIONS[condition])
+        if self.role == "tied" and self.column_of(hyperparameter) == "input":
             other = scaling(optimizer, "output", hyperparameter, block_depth=CONDITIONS[condition])
             if other != cell:
                 raise ValueError(

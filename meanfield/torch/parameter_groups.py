@@ -223,8 +223,8 @@ def parameter_groups(
         condition: "3.1" for branches of two or more layers (multiplier 1/r_L), "B.1" for one (1/sqrt(r_L)).
         roles: names or patterns of parameters -> their roles, where they are not as found; "projection" says which
             layers end a branch.
-        depth: blocks of the base model and of the model, where they are not modules listed in an `nn.ModuleList` or
-            `nn.Sequential`.
+        depth: blocks of the base model and of the model, where these are not as many as there are modules with layers
+            in an `nn.ModuleList` or `nn.Sequential`.
 
     Returns:
         The groups, an iterable of dicts for an optimizer of PyTorch; with two optimizers ``by_optimizer()`` has them.
@@ -251,7 +251,8 @@ def parameter_groups(
     """
     require_choice("condition", condition, CONDITIONS)
     stepped_by = _stepped_by(optimizer, condition)
-    (target, places), (base, _) = described(model, roles), described(base_model, roles)
+    target, places = described(model, roles)
+    base, _ = described(base_model, roles, is_base=True)
     if depth is not None:
         target, base = _of_depth(target, base, depth)
     sizes, pairs = paired(target, base)
@@ -264,7 +265,8 @@ def parameter_groups(
     notes = recipe_notes(target, base, sizes) + _left_to_users(pairs, sizes, places)
     for note in notes:
         warnings.warn(note, PremiseWarning, stacklevel=2)
-    premises = (*notes, *_premises(pairs, sizes, stepped_by, condition))
+    ends = [type(model.get_submodule(place.module)).__name__ for place in places.values()]
+    premises = (*notes, *_premises(pairs, sizes, stepped_by, condition, ends))
     return ParameterGroups(_grouped(pairs, numbers), tuple(edits), str(sizes), premises, model)
 
 
@@ -298,7 +300,8 @@ def _require_ends(pairs: list[Pair], sizes: Sizes) -> None:
             blocks[pair.weight.kind.partition("*")[0], pair.weight.block] = True
     if not blocks or not all(blocks.values()):
         raise ValueError(
-            "no layer was found that ends a branch of every block, where the factor of depth belongs; say which do: "
+            "no layer was found that ends a branch of every block, where the factor of depth belongs: blocks are "
+            "modules of an nn.ModuleList or nn.Sequential; say which layers end branches: "
             "roles={'*.c_proj.weight': 'projection'}"
         )
 
@@ -421,13 +424,20 @@ def _left_to_users(pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place])
     ]
 
 
-def _premises(pairs: list[Pair], sizes: Sizes, stepped_by: Mapping[str, str], condition: str) -> Iterator[str]:
-    """Those of the tables, and of these models."""
+def _premises(
+    pairs: list[Pair], sizes: Sizes, stepped_by: Mapping[str, str], condition: str, ends: list[str]
+) -> Iterator[str]:
+    """Those of the tables, and of these models, whose multipliers stand at modules of the classes ``ends``."""
     yield "depth counts residual blocks, which are Transformer layers, of both models"
     yield "weight decay is of steps W <- W - lr (A + weight_decay W), as torch.optim.AdamW and Muon make them"
     yield "multipliers are hooks: a norm of all gradients, by which they are clipped, is that of the layers behind them"
     if any(pair.role in ("query", "query_key_value") for pair in pairs):
         yield "attention: heads of one size in both models, or logits over the head size and not over its root"
+    if any("norm" in end.lower() for end in ends):
+        yield (
+            "branches end in normalisation, where the multiplier stands: the tables are for branches without, as "
+            "behind it the size of weights does not count"
+        )
     width, base_width = _widths(pairs)
     outputs = next((pair.weight.shape[0] for pair in pairs if pair.role in ("head", "tied")), None)
     for name in dict.fromkeys(stepped_by.values()):

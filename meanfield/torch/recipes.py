@@ -52,19 +52,7 @@ def recipe_of(
         >>> recipe.weights[0].name, recipe.weights[0].learning_rate, recipe.weights[0].epsilon
         ('weight', 0.01, 1e-08)
     """
-    recipe, _ = described(model, roles)
-    optimizers = list(optimizer) if isinstance(optimizer, tuple | list) else [optimizer]
-    for each in optimizers:
-        require_instance("optimizer", each, torch.optim.Optimizer, "an optimizer of torch.optim, or a list of several")
-    parameters = trained(model)
-    require_all_stepped(parameters, optimizers)
-    said = _said(parameters, multipliers)
-    held = {id(tensor): own for each in optimizers for tensor, own in _numbers(each, names)}
-    weights = (
-        replace(weight, multiplier=said.get(weight.name, weight.multiplier), **held[id(parameters[weight.name])])
-        for weight in recipe.weights
-    )
-    return replace(recipe, weights=tuple(weights))
+    return _recipe_of(model, optimizer, roles, multipliers, names, is_base=False)
 
 
 def check_recipe(
@@ -107,8 +95,24 @@ def check_recipe(
         [4.0]
     """
     target = recipe_of(model, optimizer, roles=roles, multipliers=multipliers, names=names)
-    base = recipe_of(base_model, base_optimizer, roles=roles, multipliers=base_multipliers, names=names)
+    base = _recipe_of(base_model, base_optimizer, roles, base_multipliers, names, is_base=True)
     return judge_recipe(target, base, condition=condition)
+
+
+def _recipe_of(model: nn.Module, optimizer: Any, roles: Any, multipliers: Any, names: Any, *, is_base: bool) -> Recipe:
+    recipe, _ = described(model, roles, is_base=is_base)
+    optimizers = list(optimizer) if isinstance(optimizer, tuple | list) else [optimizer]
+    for each in optimizers:
+        require_instance("optimizer", each, torch.optim.Optimizer, "an optimizer of torch.optim, or a list of several")
+    parameters = trained(model)
+    require_all_stepped(parameters, optimizers)
+    said = _said(parameters, multipliers)
+    held = {id(tensor): own for each in optimizers for tensor, own in _numbers(each, names)}
+    weights = (
+        replace(weight, multiplier=said.get(weight.name, weight.multiplier), **held[id(parameters[weight.name])])
+        for weight in recipe.weights
+    )
+    return replace(recipe, weights=tuple(weights))
 
 
 def _said(parameters: Mapping[str, Any], multipliers: Any) -> dict[str, float]:

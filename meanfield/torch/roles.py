@@ -44,8 +44,12 @@ class Place:
     kind: str
 
 
-def described(model: nn.Module, roles: Mapping[str, str] | None) -> tuple[Recipe, dict[str, Place]]:
+def described(
+    model: nn.Module, roles: Mapping[str, str] | None, *, is_base: bool = False
+) -> tuple[Recipe, dict[str, Place]]:
     """A model as a recipe without numbers of an optimizer, and the places of multipliers by parameter.
+
+    A base model may lack what names of roles fit, such as blocks of higher numbers.
 
     Raises:
         TypeError, ValueError: roles that are no mapping from patterns to roles, or fit no parameter that trains; no
@@ -54,7 +58,7 @@ def described(model: nn.Module, roles: Mapping[str, str] | None) -> tuple[Recipe
     parameters = trained(require_instance("the model", model, nn.Module, "a torch.nn.Module"))
     if not parameters:
         raise ValueError("no parameter of the model trains; give a model that does")
-    said, listed = _said(parameters, roles), residual_blocks(model)
+    said, listed = _said(parameters, roles, is_base), residual_blocks(model)
     ends, tied = _ends(model, listed), _tied(model)
     shared = _starred(model, listed)
     numbers = {name: [each for each in listed if _holder(each) == _holder(name)].index(name) for name in listed}
@@ -123,7 +127,7 @@ def _kind(name: str, shared: Mapping[str, str]) -> str:
     return name if module is None else shared[module] + name[len(module) :]
 
 
-def _said(parameters: Mapping[str, Any], roles: Any) -> dict[str, str]:
+def _said(parameters: Mapping[str, Any], roles: Any, is_base: bool) -> dict[str, str]:
     """Role by name of a parameter, from patterns; the last that fits counts."""
     if roles is None:
         return {}
@@ -133,7 +137,7 @@ def _said(parameters: Mapping[str, Any], roles: Any) -> dict[str, str]:
     for pattern, role in roles.items():
         require_choice(f"the role of {pattern!r}", role, RECIPE_ROLES)
         fitting = [name for name in parameters if fnmatchcase(name, str(pattern))]
-        if not fitting:
+        if not fitting and not is_base:
             raise ValueError(f"no parameter that trains fits {pattern!r}; the model has {named(parameters)}")
         said |= dict.fromkeys(fitting, str(role))
     return said

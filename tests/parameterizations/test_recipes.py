@@ -294,7 +294,7 @@ def test_a_tied_table_of_two_columns_is_refused():
     with pytest.raises(ValueError, match=r"the embedding and the head at once, but under sso.*untie them, or take"):
         judge_recipe(*both)
     agreeing = [Recipe((replace(recipe.weights[0], optimizer="adamw", multiplier=1.0),), 0) for recipe in both]
-    assert found(judge_recipe(*agreeing)) == {("input", "block_multiplier"): 4.0}
+    assert found(judge_recipe(*agreeing)) == {("output", "block_multiplier"): 4.0}
 
 
 def test_recipes_come_back_from_json():

@@ -405,6 +405,13 @@ def test_blocks_without_an_end_are_refused():
         mft.parameter_groups(model(32, 4), model(16, 2), depth=3, **GIVEN)
 
 
+def test_roles_may_name_what_the_base_model_lacks():
+    roles = {"transformer.h.3.attn.c_attn.weight": "value", "transformer.ln_f.weight": "bias"}
+    groups = mft.parameter_groups(gpt(32, 4), gpt(16, 2), roles=roles, **GIVEN)
+    assert groups.labels()["transformer.h.3.attn.c_attn.weight"] == "value"
+    assert groups.labels()["transformer.ln_f.weight"] == "bias outside blocks"
+
+
 def test_a_matrix_of_one_width_in_a_block_has_no_column():
     with pytest.raises(ValueError, match=r"say what it is, roles=\{'0.router.weight': ROLE\}"):
         mft.parameter_groups(*(nn.Sequential(Oddity(width)) for width in (32, 16)), **GIVEN)

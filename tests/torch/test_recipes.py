@@ -56,7 +56,7 @@ def test_groups_without_their_edits_do_not_pass(base):
         ("hidden", "initial_std"),
         ("hidden", "block_multiplier"),
         ("hidden_bias", "block_multiplier"),
-        ("input", "block_multiplier"),
+        ("output", "block_multiplier"),
     }
     assert {cell.factor for cell in report.deviating if cell.hyperparameter == "block_multiplier"} == {4.0}
 
