@@ -309,11 +309,10 @@ def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
     grows = [size != of_base for size, of_base in zip(weight.shape, base.shape, strict=True)]
     if weight.role in VECTORS:
         told = weight.role if any(grows) else "head_bias" if weight.block is None else ""
-    elif len(grows) < 2:
-        told = ""
+    elif sum(grows) > 1:
+        told = "hidden"
     else:
-        outputs, inputs = (grows[axis] for axis in (weight.outputs_axis, 1 - weight.outputs_axis))
-        told = {(True, True): "hidden", (True, False): "input", (False, True): "head"}.get((outputs, inputs), "")
+        told = "input" if grows[weight.outputs_axis] else "head" if any(grows) and len(grows) > 1 else ""
     if told and weight.role in (*VECTORS, MATRIX, told):
         return told
     if told == "hidden" and weight.role in _HIDDEN:

@@ -81,6 +81,14 @@ class ParameterGroups:
         edits: initial standard deviations and multipliers, which `apply` makes.
         sizes: ratios of width and depth, as they were found.
         premises: what the numbers rest on, and where these models break it.
+
+    Examples:
+        >>> from torch import nn
+        >>> import meanfield.torch as mft
+        >>> wide, narrow = nn.Linear(64, 3), nn.Linear(16, 3)
+        >>> groups = mft.parameter_groups(wide, narrow, lr=0.01)
+        >>> mft.ParameterGroups.from_json(groups.to_json(), wide) == groups
+        True
     """
 
     groups: tuple[Group, ...]

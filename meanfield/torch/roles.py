@@ -5,7 +5,7 @@ read the inputs, which are hidden, and which make the outputs.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,12 +14,11 @@ from torch import nn
 
 from meanfield.common.validation import require_choice, require_instance
 from meanfield.parameterizations.recipes import MATRIX, RECIPE_ROLES, VECTORS, Recipe, Weight
+from meanfield.torch.branches import TURNED, branch_ends, holder, residual_blocks
 from meanfield.torch.models import named, trained
 from meanfield.torch.multipliers import multiplier_of
-from meanfield.torch.parts import CONTAINERS, blocks
+from meanfield.torch.parts import CONTAINERS
 
-# Modules beside a branch of a block, which lead the stream around it.
-AROUND = re.compile(r"downsample|shortcut|skip|identity")
 ATTENTION = re.compile(r"attention|attn")
 FEED_FORWARD = re.compile(r"mlp|ffn|feed_?forward")
 POSITION = re.compile(r"wpe|pos")
@@ -31,8 +30,6 @@ ATTENTION_PARTS = {
 }
 # How modules of attention call the number of their heads.
 HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads", "heads", "nhead")
-# Weights of these have their outputs on the second axis.
-TURNED = ("Embedding", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Conv1D")
 
 
 @dataclass(frozen=True)
@@ -58,13 +55,13 @@ def described(
     parameters = trained(require_instance("the model", model, nn.Module, "a torch.nn.Module"))
     if not parameters:
         raise ValueError("no parameter of the model trains; give a model that does")
-    said, listed = _said(parameters, roles, is_base), residual_blocks(model)
-    ends, tied = _ends(model, listed), _tied(model)
+    said, listed, tied = _said(parameters, roles, is_base), residual_blocks(model), _tied(model)
+    ends = branch_ends(model, listed, {holder(name) for name, role in said.items() if role == "projection"})
     shared = _starred(model, listed)
-    numbers = {name: [each for each in listed if _holder(each) == _holder(name)].index(name) for name in listed}
+    numbers = {name: [each for each in listed if holder(each) == holder(name)].index(name) for name in listed}
     weights, places = [], {}
     for name, parameter in parameters.items():
-        owner_name = name.rpartition(".")[0]
+        owner_name = holder(name)
         owner = model.get_submodule(owner_name)
         block = next((each for each in listed if name.startswith(f"{each}.")), None)
         role = said.get(name) or _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
@@ -84,40 +81,22 @@ def described(
                 multiplier=None if place is None else multiplier_of(model.get_submodule(place.module)),
             )
         )
-    multiplied = {name.rpartition(".")[0] for name in places}
+    multiplied = {holder(name) for name in places}
     depth = sum(any(layer.startswith(f"{block}.") for layer in multiplied) for block in listed)
     return Recipe(tuple(weights), depth, _heads(model)), places
-
-
-def residual_blocks(model: nn.Module) -> list[str]:
-    """The blocks of a model, but for the ends of an `nn.Sequential` of which there is one: patches, heads."""
-    listed = blocks(model)
-    for name in list(listed):
-        holder = model.get_submodule(_holder(name))
-        like = [each for each in listed if _holder(each) == _holder(name)]
-        kinds = [type(model.get_submodule(each)) for each in like]
-        is_single = kinds.count(type(model.get_submodule(name))) == 1 and len(set(kinds)) < len(kinds)
-        if isinstance(holder, nn.Sequential) and is_single and name in (like[0], like[-1]):
-            listed.remove(name)
-    return listed
-
-
-def _holder(block: str) -> str:
-    """The module that lists a block."""
-    return block.rpartition(".")[0]
 
 
 def _starred(model: nn.Module, listed: list[str]) -> dict[str, str]:
     """Modules whose numbers differ between depths -> the names that they share: "*" for that of a block, and what
     stands in a row behind blocks counted from its end.
     """
-    shared = {name: f"{_holder(name)}.*".lstrip(".") for name in listed}
-    for holder in dict.fromkeys(map(_holder, listed)):
-        children = [f"{holder}.{name}".lstrip(".") for name, _ in model.get_submodule(holder).named_children()]
+    shared = {name: f"{holder(name)}.*".lstrip(".") for name in listed}
+    for row in dict.fromkeys(map(holder, listed)):
+        children = [f"{row}.{name}".lstrip(".") for name, _ in model.get_submodule(row).named_children()]
         last = max(at for at, name in enumerate(children) if name in listed)
         for at, name in enumerate(children[last + 1 :], last + 1):
-            if isinstance(model.get_submodule(holder), nn.Sequential):
-                shared[name] = f"{holder}.end{at - len(children)}".lstrip(".")
+            if isinstance(model.get_submodule(row), nn.Sequential):
+                shared[name] = f"{row}.end{at - len(children)}".lstrip(".")
     return shared
 
 
@@ -183,53 +162,6 @@ def _tied(model: nn.Module) -> dict[str, str]:
     return tied
 
 
-def _ends(model: nn.Module, listed: list[str]) -> dict[str, str]:
-    """Layers that end a branch of a block -> the module whose output the block adds to the stream.
-
-    A branch is a module of a block with several layers, or all layers that stand in the block itself. Its last layer
-    ends it, in the order in which they were made. What it gives is added, or what the normalisation behind a
-    convolution gives; of PyTorch's attention, whose last layer is not called, what the attention gives.
-    """
-    ends = {}
-    for name in listed:
-        for layers in _branches(model.get_submodule(name)):
-            if layers:
-                within, behind = layers[-1]
-                ends[f"{name}.{within}"] = f"{name}.{behind}"
-    return ends
-
-
-def _branches(block: nn.Module) -> Iterator[list[tuple[str, str]]]:
-    """The layers of each branch, each with the module that gives its output."""
-    children = [(name, child) for name, child in block.named_children() if not AROUND.search(name.lower())]
-    direct = [(name, child) for name, child in children if _is_layer(child)]
-    yield [(name, _behind(name, children)) for name, _ in direct]
-    for name, child in children:
-        if _is_layer(child):
-            continue
-        inner = [each for each, module in child.named_modules() if each and _is_layer(module)]
-        if isinstance(child, nn.MultiheadAttention):
-            yield [(f"{name}.out_proj", name)]
-        elif inner:
-            yield [(f"{name}.{each}", f"{name}.{each}") for each in inner]
-
-
-def _behind(name: str, children: list[tuple[str, nn.Module]]) -> str:
-    """The normalisation that follows a convolution, or the layer itself."""
-    at = [each for each, _ in children].index(name)
-    if at + 1 < len(children) and "Conv" in type(children[at][1]).__name__:
-        behind, module = children[at + 1]
-        return behind if "norm" in type(module).__name__.lower() else name
-    return name
-
-
-def _is_layer(module: nn.Module) -> bool:
-    """Whether it has a matrix of its own and no modules; no table of embeddings."""
-    if isinstance(module, nn.Embedding | nn.MultiheadAttention) or any(True for _ in module.children()):
-        return False
-    return any(parameter.dim() > 1 for parameter in module.parameters(recurse=False))
-
-
 def _place(
     name: str,
     role: str,
@@ -239,7 +171,7 @@ def _place(
     shared: Mapping[str, str],
 ) -> Place | None:
     """Where the multiplier stands of a layer that ends a branch, or that may make the outputs."""
-    owner_name = name.rpartition(".")[0]
+    owner_name = holder(name)
     if role == "projection" or (role == "bias" and owner_name in ends):
         end = ends.get(owner_name, owner_name)
         return Place(end, False, _kind(end, shared))
