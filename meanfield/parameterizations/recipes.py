@@ -266,7 +266,8 @@ def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
         like = by_kind.get(weight.kind)
         if like is None:
             raise ValueError(
-                f"{weight.name!r} has no counterpart in the base model; give the same model of another size"
+                f"{weight.name!r} has no counterpart that trains in the base model; give the same model of another "
+                "size, both compiled, wrapped and frozen alike"
             )
         last = max((block for block in like if block is not None), default=None)
         yield weight, like[weight.block if weight.block in like else last]

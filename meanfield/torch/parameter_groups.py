@@ -28,6 +28,8 @@ from meanfield.torch.roles import Place, described, is_vector
 # Initial standard deviations that differ by fewer standard errors of two drawn ones are taken for one.
 ERRORS = 3.0
 Numbers = float | Mapping[str, float]
+# Optimizers with an epsilon, which stands beside other sizes in each.
+_OWN_EPSILON = ("adamw", "sophia", "shampoo", "soap")
 # Roles whose layers have a multiplier.
 _MULTIPLIED = ("projection", "head", "tied")
 
@@ -362,12 +364,17 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
             name = f"{which} of {key!r}" if key else which
             if require_finite(name, value, "a number, finite and at least 0") < 0:
                 raise ValueError(f"{name} is {value:g}; it must be at least 0")
-    if not isinstance(given["lr"], Mapping) and set(optimizers) not in ({optimizers[0]}, {"muon_kimi", "adamw"}):
-        first, second = optimizers
-        raise ValueError(
-            f"lr is one number for {first} and {second}, whose steps are of other sizes: give "
-            f"lr={{{first!r}: ..., {second!r}: ...}}; of Muon's kinds muon_kimi is made to take AdamW's rate"
-        )
+    differing = {
+        "lr": [] if set(optimizers) == {"muon_kimi", "adamw"} else optimizers,
+        "eps": [name for name in optimizers if name in _OWN_EPSILON],
+    }
+    for which, names in differing.items():
+        if len(names) > 1 and not isinstance(given[which], Mapping):
+            first, second = names
+            raise ValueError(
+                f"{which} is one number for {first} and {second}, whose steps are of other sizes: give "
+                f"{which}={{{first!r}: ..., {second!r}: ...}}; of Muon's kinds muon_kimi is made to take AdamW's lr"
+            )
 
 
 def _std_edits(

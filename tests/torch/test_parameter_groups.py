@@ -368,7 +368,7 @@ def zeros(width):
 REFUSED = {
     "several ratios": (linear(32), linear(16, 4), {}, "differs by one ratio of widths alone"),
     "one size": (linear(16), linear(16), {}, "both models are of one size"),
-    "other models": (gpt(32, 2), linear(16), {}, "has no counterpart in the base model"),
+    "other models": (gpt(32, 2), linear(16), {}, "has no counterpart that trains in the base model"),
     "no shape": (gpt(32, 2), gpt(16, 2), {"roles": {"*.ln_1.weight": "ffn"}}, "taken for 'ffn', but is"),
     "zero weights": (zeros(32), linear(16), {}, "'2.weight' starts at 0"),
     "unknown role": (linear(32), linear(16), {"roles": {"*": "core"}}, "the role of '\\*' is 'core'; choose one of"),
@@ -379,6 +379,12 @@ REFUSED = {
     "negative rate": (linear(32), linear(16), {"lr": -1.0}, "lr is -1; it must be at least 0"),
     "unknown name of a rate": (linear(32), linear(16), {"lr": {"core": 1.0}}, "a name in lr is 'core'; choose one of"),
     "missing rate": (linear(32), linear(16), {"lr": {"head": 1.0}}, "lr has no number for '0.weight': give one for"),
+    "one epsilon": (
+        gpt(32, 2),
+        gpt(16, 2),
+        {"optimizer": "shampoo-adamw", "lr": {"shampoo": 1.0, "adamw": 0.1}},
+        "eps is one number for shampoo and adamw",
+    ),
     "tied": (gpt(32, 2), gpt(16, 2), {"lr": {"embedding": 0.1, "head": 0.2, "adamw": 0.1}}, "untie them, or give one"),
 }
 

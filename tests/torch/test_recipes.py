@@ -172,6 +172,32 @@ def test_mup_s_adamw_has_all_but_the_epsilons():
     assert missing == {"adamw_epsilon": 4.0, "block_multiplier": 4.0}
 
 
+@pytest.mark.parametrize(("name", "power", "of_epsilon"), [("AdamW", 1, 1), ("SGD", 2, 0)])
+def test_a_factor_in_the_multiplier_or_in_the_weights_is_the_same_training(name, power, of_epsilon):
+    """Weights W / c behind a multiplier c, with rates over c or its square: outputs agree after ten steps."""
+    factor, inputs, targets = 0.25, torch.randn(8, 5, dtype=torch.double), torch.arange(8) % 3
+    outputs = []
+    for moved in (False, True):
+        torch.manual_seed(0)
+        first, last = nn.Linear(5, 6).double(), nn.Linear(6, 3).double()
+        scale = factor if moved else 1.0
+        with torch.no_grad():
+            for parameter in last.parameters():
+                parameter *= 1.0 if moved else factor
+        rate = 0.1 * (1.0 if moved else factor**power)
+        own = {"params": last.parameters(), "lr": rate, "weight_decay": 0.01 / rate}
+        if name == "AdamW":
+            own["eps"] = 1e-2 * (1.0 if moved else factor**-of_epsilon)
+        kind = getattr(torch.optim, name)
+        optimizer = kind([{"params": first.parameters(), "lr": 0.1, "weight_decay": 0.0}, own])
+        for _ in range(10):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(scale * last(torch.relu(first(inputs))), targets).backward()
+            optimizer.step()
+        outputs.append((scale * last(torch.relu(first(inputs)))).detach())
+    torch.testing.assert_close(outputs[0], outputs[1], rtol=1e-10, atol=1e-12)
+
+
 def test_muon_beside_adamw():
     small, large = gpt(32, 2), gpt(64, 4)
 
