@@ -158,7 +158,7 @@ def judge_recipe(target: Recipe, base: Recipe, *, condition: str = "3.1", optimi
         raise ValueError("the recipes have no numbers to compare: give standard deviations, rates, decays or epsilons")
     numbers = {hyperparameter_table(name, CONDITIONS[condition]).number: name for name in judge.optimizers}
     tables = " and ".join(f"table {number} ({name})" for number, name in numbers.items())
-    notes = dict.fromkeys([*judge.notes, *recipe_notes(target, base, judge.sizes)])
+    notes = dict.fromkeys([*judge.notes, *recipe_notes(target, base, judge.sizes), *_untold(judge.sizes)])
     return RecipeReport(judge.sizes, f"Zheng et al. 2026, {tables}, condition {condition}", cells, tuple(notes))
 
 
@@ -245,6 +245,13 @@ class _Judge:
                 f"{exp(slack):.2g} times as large"
             )
         return slack
+
+
+def _untold(sizes: Sizes) -> Iterator[str]:
+    """Ratios so near 1 that even a root of them is within the tolerance."""
+    for name, ratio in (("width", sizes.width_ratio), ("depth", sizes.depth_ratio)):
+        if 0 < abs(log(ratio)) <= 2 * log(1 + TOLERANCE):
+            yield f"the {name} is {ratio:.4g} times the base model's, too near 1 to tell a wrong power; compare others"
 
 
 def _agree(value: float, expected: float, slack: float) -> bool:

@@ -196,7 +196,7 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """Its role, and whether a vector stands outside of blocks, where depth has no part in it."""
+        """Its role, and of hidden weights and vectors whether they stand outside of blocks, where depth has no part."""
         outside = self.weight.block is None and self.role in (*VECTORS, *_HIDDEN)
         return f"{self.role.replace('_', ' ')}{' outside blocks' * outside}"
 

@@ -4,10 +4,8 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from math import log, sqrt
 from typing import Any
 
-import torch
 from torch import nn
 
 from meanfield.common.validation import PremiseWarning, require_choice, require_count, require_finite, require_instance
@@ -21,45 +19,13 @@ from meanfield.parameterizations import (
     unmet_premises,
 )
 from meanfield.parameterizations.recipes import Pair, Sizes, paired, recipe_notes
+from meanfield.torch.edits import Edit, multiplier_edits, rescale, set_multipliers, std_edits
 from meanfield.torch.models import named, trained
-from meanfield.torch.multipliers import set_multiplier
 from meanfield.torch.roles import Place, described, is_vector
 
-# Initial standard deviations that differ by fewer standard errors of two drawn ones are taken for one.
-ERRORS = 3.0
 Numbers = float | Mapping[str, float]
 # Optimizers with an epsilon, which stands beside other sizes in each.
 _OWN_EPSILON = ("adamw", "sophia", "shampoo", "soap")
-# Roles whose layers have a multiplier.
-_MULTIPLIED = ("projection", "head", "tied")
-
-
-@dataclass(frozen=True)
-class Edit:
-    """What to set in a model before training.
-
-    Attributes:
-        what: "initial_std" of a parameter, or "multiplier" of a module.
-        where: the parameter or the module, with * for the number of its block where there are several.
-        places: the names of all that these are.
-        value: what to set: a standard deviation around zero, or a factor.
-        was: what it is in the model.
-        of_input: of multipliers, whether they stand before the module.
-    """
-
-    what: str
-    where: str
-    places: tuple[str, ...]
-    value: float
-    was: float
-    of_input: bool = False
-
-    def __str__(self) -> str:
-        if self.what == "initial_std":
-            return f"{self.where}: initial standard deviation {self.value:.4g}, and not {self.was:.4g}"
-        place = "what it reads" if self.of_input else "what it gives, its bias included,"
-        count = f" (once in each of {len(self.places)})" * (len(self.places) > 1)
-        return f"{self.where}: multiply {place} by {self.value:.4g}{count}"
 
 
 @dataclass(frozen=True)
@@ -132,22 +98,12 @@ class ParameterGroups:
             model: another of the same shapes; the model of these groups if left out.
         """
         model = self._model if model is None else require_instance("model", model, nn.Module, "a torch.nn.Module")
-        parameters = trained(model)
-        with torch.no_grad():
-            for edit in (edit for edit in self.edits if edit.what == "initial_std"):
-                tensors = [parameters[name] for name in edit.places]
-                squares = sum(float(tensor.double().square().sum()) for tensor in tensors)
-                now = sqrt(squares / sum(tensor.numel() for tensor in tensors))
-                for tensor in tensors:
-                    tensor.mul_(edit.value / now if now else 0.0)
-        self.apply_multipliers(model)
+        rescale(model, self.edits)
+        set_multipliers(model, self.edits)
 
     def apply_multipliers(self, model: nn.Module | None = None) -> None:
         """Set the multipliers alone, as on a model that has loaded its weights."""
-        model = self._model if model is None else model
-        for edit in (edit for edit in self.edits if edit.what == "multiplier"):
-            for module in edit.places:
-                set_multiplier(model.get_submodule(module), edit.value, of_input=edit.of_input)
+        set_multipliers(self._model if model is None else model, self.edits)
 
     def labels(self) -> dict[str, str]:
         """Name of a parameter -> name of its group, as `optax.multi_transform` takes labels."""
@@ -220,8 +176,8 @@ def parameter_groups(
     biases do not decay. Hidden matrices outside of blocks take r_n alone.
 
     The step is torch.optim.AdamW's, W <- W - lr (A + weight_decay W). Initial standard deviations and multipliers come
-    as a list of edits, which ``groups.apply()`` makes, in terms of the base model as it is: give it with initial
-    weights, and with multipliers of its own 1, or give what it has beside the factors here.
+    as a list of edits, which ``groups.apply()`` makes, in terms of what the base model starts from. A multiplier stands
+    beside what the forward pass of both models does: leave factors that change with width or depth out of it.
 
     Args:
         model: the one to train, its weights as they are drawn.
@@ -229,7 +185,8 @@ def parameter_groups(
         optimizer: "adamw", "sgd", "lion", "sophia", or a hybrid HIDDEN-OTHERS such as "muon-adamw", the first for
             hidden matrices. "muon" is torch.optim.Muon as it is; "muon_kimi" is that of
             adjust_lr_fn="match_rms_adamw", made to take the learning rate of AdamW.
-        lr, weight_decay, eps: of the base model; one number, or a mapping from roles or from the two optimizers.
+        lr, weight_decay, eps: of the base model; one number, or a mapping from roles, from columns of the tables
+            ("input", "hidden", "output", "input_bias", "hidden_bias") or from optimizers.
         condition: "3.1" for branches of two or more layers (multiplier 1/r_L), "B.1" for one (1/sqrt(r_L)).
         roles: names or patterns of parameters -> their roles, where they are not as found; "projection" says which
             layers end a branch.
@@ -270,13 +227,14 @@ def parameter_groups(
     given = {"lr": lr, "weight_decay": weight_decay, "eps": eps}
     _require_numbers(given, stepped_by)
     numbers = {pair.weight.name: _numbers(pair, sizes, stepped_by, given, condition) for pair in pairs}
-    edits = [*_std_edits(pairs, sizes, target, base, stepped_by, condition)]
-    edits += _multiplier_edits(pairs, sizes, places, stepped_by, condition)
+    edits = [*std_edits(pairs, sizes, target, base, stepped_by, condition)]
+    edits += multiplier_edits(pairs, sizes, places, stepped_by, condition)
     notes = recipe_notes(target, base, sizes) + _left_to_users(pairs, sizes, places)
     for note in notes:
         warnings.warn(note, PremiseWarning, stacklevel=2)
     ends = [type(model.get_submodule(place.module)).__name__ for place in places.values()]
-    premises = (*notes, *_premises(pairs, sizes, stepped_by, condition, ends))
+    has_unknown_heads = target.heads is None or base.heads is None
+    premises = (*notes, *_premises(pairs, sizes, stepped_by, condition, ends, has_unknown_heads))
     return ParameterGroups(_grouped(pairs, numbers), tuple(edits), str(sizes), premises, model)
 
 
@@ -377,49 +335,6 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
             )
 
 
-def _std_edits(
-    pairs: list[Pair], sizes: Sizes, target: Recipe, base: Recipe, stepped_by: Mapping[str, str], condition: str
-) -> Iterator[Edit]:
-    """Of every kind whose drawn weights have another standard deviation than the table asks for."""
-    kinds: dict[tuple[str, tuple[int, ...]], list[Pair]] = {}
-    for pair in pairs:
-        kinds.setdefault((pair.weight.kind, pair.weight.shape), []).append(pair)
-    for (kind, _), alike in kinds.items():
-        pair, names = alike[0], tuple(each.weight.name for each in alike)
-        (now, count), (of_base, base_count) = target.std_of(pair.weight), base.std_of(pair.base)
-        assert now is not None
-        assert of_base is not None
-        factor = pair.factor(sizes, stepped_by[pair.column or "output"], "initial_variance", condition)
-        wanted = of_base * sqrt(factor)
-        if wanted and not now:
-            raise ValueError(
-                f"{names[0]!r} starts at 0, and in the base model at a standard deviation of {of_base:.3g}; draw both "
-                "alike"
-            )
-        slack = 0.0 if pair.role == "norm_gain" else ERRORS * sqrt(1 / (2 * count) + 1 / (2 * base_count))
-        if now != wanted and not (wanted and abs(log(wanted / now)) <= slack):
-            yield Edit("initial_std", kind if len(names) > 1 else names[0], names, wanted, now)
-
-
-def _multiplier_edits(
-    pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place], stepped_by: Mapping[str, str], condition: str
-) -> Iterator[Edit]:
-    """One for every kind of place, each module once, however many parameters stand there."""
-    kinds: dict[tuple[str, bool, float], dict[str, float]] = {}
-    for pair in pairs:
-        if pair.role not in _MULTIPLIED or pair.weight.name not in places:
-            continue
-        place, own = places[pair.weight.name], pair.weight.multiplier
-        factor = pair.factor(sizes, stepped_by[pair.column], "block_multiplier", condition)
-        value = factor * (1.0 if pair.base.multiplier is None else pair.base.multiplier)
-        if own is not None and value != own:
-            kinds.setdefault((place.kind, place.of_input, value), {})[place.module] = own
-    for (kind, of_input, value), modules in kinds.items():
-        names = tuple(modules)
-        where = kind if len(names) > 1 else names[0]
-        yield Edit("multiplier", where, names, value, modules[names[0]], of_input)
-
-
 def _left_to_users(pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place]) -> list[str]:
     """What no module is there for."""
     if sizes.width_ratio == 1:
@@ -440,13 +355,18 @@ def _left_to_users(pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place])
 
 
 def _premises(
-    pairs: list[Pair], sizes: Sizes, stepped_by: Mapping[str, str], condition: str, ends: list[str]
+    pairs: list[Pair],
+    sizes: Sizes,
+    stepped_by: Mapping[str, str],
+    condition: str,
+    ends: list[str],
+    has_unknown_heads: bool,
 ) -> Iterator[str]:
     """Those of the tables, and of these models, whose multipliers stand at modules of the classes ``ends``."""
-    yield "depth counts residual blocks, which are Transformer layers, of both models"
+    yield "depth counts residual blocks, of a Transformer its layers"
     yield "weight decay is of steps W <- W - lr (A + weight_decay W), as torch.optim.AdamW and Muon make them"
     yield "multipliers are hooks: a norm of all gradients, by which they are clipped, is that of the layers behind them"
-    if any(pair.role in ("query", "query_key_value") for pair in pairs):
+    if has_unknown_heads and any(pair.role in ("query", "query_key_value") for pair in pairs):
         yield "attention: heads of one size in both models, or logits over the head size and not over its root"
     if any("norm" in end.lower() for end in ends):
         yield (

@@ -266,6 +266,11 @@ def test_standard_deviations_are_compared_within_what_draws_tell():
     assert any("so few numbers that their standard deviation is not told" in note for note in report.notes)
 
 
+def test_ratios_that_tell_nothing_are_said():
+    (note,) = judge_recipe(gpt(66, 2, by_powers(ADAMW, 66 / 64, 1)), gpt(64, 2)).notes
+    assert note == "the width is 1.031 times the base model's, too near 1 to tell a wrong power; compare others"
+
+
 def test_rounded_numbers_agree():
     """To two digits, as they are typed."""
     right = gpt(WIDTHS[1], DEPTHS[1], by_powers(ADAMW, *RATIOS))

@@ -295,7 +295,7 @@ def test_it_prints_what_to_set(both):
     branch = "  SET transformer.h.*.attn.c_proj: multiply what it gives, its bias included, by 0.25 (once in each of 8)"
     assert branch in lines
     assert "  SET lm_head: multiply what it reads by 0.25" in lines
-    assert any("depth counts residual blocks, which are Transformer layers" in line for line in lines)
+    assert any("depth counts residual blocks, of a Transformer its layers" in line for line in lines)
 
 
 def test_weights_that_start_as_the_table_says_are_left_alone():
@@ -421,6 +421,14 @@ def test_roles_may_name_what_the_base_model_lacks():
 def test_a_matrix_of_one_width_in_a_block_has_no_column():
     with pytest.raises(ValueError, match=r"say what it is, roles=\{'0.router.weight': ROLE\}"):
         mft.parameter_groups(*(nn.Sequential(Oddity(width)) for width in (32, 16)), **GIVEN)
+
+
+def test_edits_of_another_model_are_refused(both):
+    groups = mft.parameter_groups(*both, **GIVEN)
+    with pytest.raises(ValueError, match=r"has no parameters 'transformer.h.2.attn.c_attn.weight'.*give the model of"):
+        groups.apply(both[1])
+    with pytest.raises(TypeError, match="model is 3; give a"):
+        groups.apply(3)
 
 
 def test_a_multiplier_on_no_tensor_is_refused():
