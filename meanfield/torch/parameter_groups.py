@@ -365,7 +365,7 @@ def _premises(
     """Those of the tables, and of these models, whose multipliers stand at modules of the classes ``ends``."""
     yield "depth counts residual blocks, of a Transformer its layers"
     yield "weight decay is of steps W <- W - lr (A + weight_decay W), as torch.optim.AdamW and Muon make them"
-    yield "multipliers are hooks: a norm of all gradients, by which they are clipped, is that of the layers behind them"
+    yield "multipliers are hooks: they are in the gradients of their layers, and in the norm by which all are clipped"
     if has_unknown_heads and any(pair.role in ("query", "query_key_value") for pair in pairs):
         yield "attention: heads of one size in both models, or logits over the head size and not over its root"
     if any("norm" in end.lower() for end in ends):

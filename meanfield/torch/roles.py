@@ -81,9 +81,15 @@ def described(
                 multiplier=None if place is None else multiplier_of(model.get_submodule(place.module)),
             )
         )
-    multiplied = {holder(name) for name in places}
-    depth = sum(any(layer.startswith(f"{block}.") for layer in multiplied) for block in listed)
-    return Recipe(tuple(weights), depth, _heads(model)), places
+    ending = [block for block in listed if any(name.startswith(f"{block}.") for name in places)]
+    return Recipe(tuple(weights), _depth(model, ending), _heads(model)), places
+
+
+def _depth(model: nn.Module, listed: list[str]) -> int:
+    """How many blocks the model lists, one that stands in a row several times as many times."""
+    blocks = {id(model.get_submodule(name)) for name in listed}
+    rows = [model.get_submodule(row) for row in dict.fromkeys(map(holder, listed))]
+    return sum(id(module) in blocks for row in rows for module in row._modules.values())
 
 
 def _starred(model: nn.Module, listed: list[str]) -> dict[str, str]:

@@ -1,10 +1,12 @@
 """Which hyperparameters of a training recipe are not those that a table of Zheng et al. 2026 makes of a small model's.
 
 Takes two recipes in JSON, of one model at two sizes, as `meanfield.torch.recipe_of(model, optimizer).to_json()` writes
-them: of every parameter its name, shape, role, learning rate, weight decay, epsilon, initial standard deviation and
-multiplier. The base recipe stands for itself; of the other, every cell that is not the base's times the table's power
-of the ratios of width and depth is printed, with the factor between them, and for every role what agrees. PyTorch is
-not needed. The exit status is 0 where all cells agree, and 1 where some do not. Nothing is drawn.
+them: depth (blocks), heads, and parameters, each with name, kind (the name with * for the number of its block), block
+(this number), shape, outputs_axis, role, optimizer, learning_rate, weight_decay, epsilon, std (initial standard
+deviation) and multiplier (of its layer). What is left out is not compared. The base recipe stands for itself; of the
+other, every number that is not the base's times the table's power of the ratios of width and depth is printed, with the
+factor between them, and for every role what agrees. PyTorch is not needed. The exit status is 0 where all cells agree,
+and 1 where some do not. Nothing is drawn.
 """
 
 import argparse

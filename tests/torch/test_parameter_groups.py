@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -148,7 +149,8 @@ def test_groups_go_through_a_step_of_adamw(both):
 
 def test_weight_decay_is_multiplied_by_the_rate():
     """By AdamW and Muon of PyTorch, as the table's row has it: W <- W - lr (A + decay W). Adam's is another."""
-    for kind in (torch.optim.AdamW, torch.optim.Muon):
+    matched = partial(torch.optim.Muon, adjust_lr_fn="match_rms_adamw")
+    for kind in (torch.optim.AdamW, torch.optim.Muon, matched):
         weight = nn.Parameter(torch.ones(4, 4))
         optimizer = kind([weight], lr=0.1, weight_decay=0.5)
         weight.grad = torch.zeros(4, 4)
@@ -274,6 +276,19 @@ def test_patches_and_heads_in_a_row_are_no_blocks():
     groups = mft.parameter_groups(model(32, 6), model(16, 2), **GIVEN)
     assert groups.sizes.endswith("depth 2 -> 6 blocks (r_L = 3)")
     assert {edit.where for edit in groups.edits if edit.what == "multiplier"} == {"*.narrow", "7"}
+
+
+def test_a_block_that_is_listed_several_times_counts_as_often():
+    """A loop of one block's weights."""
+
+    def model(width, loops):
+        block = models.Block(width, width // 8, 0.0)
+        return nn.Sequential(nn.Linear(5, width), *[block] * loops, nn.Linear(width, 3))
+
+    groups = mft.parameter_groups(model(32, 6), model(16, 2), **GIVEN)
+    assert groups.sizes.endswith("depth 2 -> 6 blocks (r_L = 3)")
+    factors = {edit.where: edit.value for edit in groups.edits if edit.what == "multiplier"}
+    assert factors == {"1.attn.c_proj": pytest.approx(1 / 3), "1.mlp.2": pytest.approx(1 / 3), "7": 0.5}
 
 
 def test_json_comes_back(both):
