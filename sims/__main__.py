@@ -38,6 +38,7 @@ COMMANDS = {
     "reported_losses": "what the losses that Zheng et al. 2026 print say of its own claims",
     "identities": "statements that hold to rounding, or do not",
     "hyperparameters": "the hyperparameters of a large net from those of a small one",
+    "check_recipe": "which numbers of a training recipe are not those of a table",
     "table_cells": "the powers that norms ask for in the cells of hyperparameter tables",
     "sweep": "any of these over grids of its parameters, into one dataset",
     "claims": "every published claim with its verdict, from runs of all these",

@@ -87,6 +87,8 @@ def _accepted(module, arguments):
         assert not arguments or simulation.main(arguments) == 0
     elif module == "sims.sweep":
         check_points(read_plan(Path(arguments[1] if arguments else "docs/sweep.toml")), Workers(1))
+    elif module == "sims.check_recipe":  # which reads files of its user
+        simulation.parse([*arguments, "target.json", "--base", "base.json"])
     elif "--help" not in arguments:
         options = simulation.parse(arguments)
         if module != "sims.claims":

@@ -26,22 +26,23 @@ _TRAINED = ("adamw", "sophia")
 _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     "adamw": (
         None,
-        "the epsilon row holds for sqrt(v) + eps; eq. 19 has epsilon under the root, where its powers double",
+        "the epsilon row holds for sqrt(v) + eps, as torch.optim.AdamW has it; eq. 19 has epsilon under the root, "
+        "where its powers double",
     ),
     "sophia": (
         None,
         f"{PAPER} give no epsilon; the step is a sign only while epsilon stays below the gradient's entries, "
-        "and so scales as AdamW's row",
+        "and so scales as AdamW's row: give it as --base-epsilon or sophia_epsilon",
     ),
     "soap": (
         None,
         f"{PAPER} give no epsilon; SOAP adds it to singular values of the gradient, which scale as the square "
-        "root of Shampoo's row",
+        "root of Shampoo's row: give it as --base-epsilon or soap_epsilon",
     ),
     "muon": (
         "input",
         "for the bare step U V^T; common implementations multiply it by sqrt(max(1, n_out/n_in)) or by another number "
-        "that grows with the width (`muon_variant_factors`)",
+        "that grows with the width: say which (--muon-variant, `muon_variant_factors`)",
     ),
     "sso": (
         "output",
@@ -66,7 +67,7 @@ def unmet_premises(
     output_dimension: int | None = None,
     muon_variant: str = "plain",
 ) -> list[str]:
-    """One sentence for every premise of the table that this use of it breaks.
+    """One sentence for every premise of the table that this use of it breaks, with what to do about it.
 
     Args:
         optimizer, width, depth, base_width, base_depth, block_depth, parameterization, roles: as for
@@ -86,21 +87,33 @@ def unmet_premises(
     used = table.roles if roles is None else roles
     if parameterization == "standard":
         grown = "each hidden layer then multiplies the features by sqrt(r_n)"
-        sentences = [f"as printed, not even the initial variance of hidden weights falls with the width: {grown}"]
+        sentences = [
+            f"as printed, not even the initial variance of hidden weights falls with the width: {grown}; divide the "
+            "variance by r_n, or take spectral"
+        ]
         return sentences + [KEEPS_OVER_DEPTH] * (depth != base_depth)
     sentences = _sizes({"width": (base_width, width), "depth": (base_depth, depth)})
     for role, dimension in dimensions.items():
         if role in used and dimension is not None and dimension > (smallest := min(width, base_width)):
             sentences.append(
                 f"{role} dimension {dimension} exceeds the width {smallest}: the {role} column is for dimensions that "
-                "are small compared with the width"
+                "are small compared with the width; tune its rate at two widths before you carry it"
             )
     if optimizer in _TRAINED_ON_HIDDEN and set(used) != {"hidden"}:
-        sentences.append(f"{PAPER} trained {optimizer} on hidden weights only; AdamW stepped all other parameters")
+        others = f"take {optimizer}-adamw (--others adamw)"
+        sentences.append(
+            f"{PAPER} trained {optimizer} on hidden weights only; AdamW stepped all other parameters: {others}"
+        )
     elif optimizer not in (*_TRAINED, *_TRAINED_ON_HIDDEN):
-        sentences.append(f"{PAPER} derive table {table.number} for {optimizer} but train no language model with it")
+        sentences.append(
+            f"{PAPER} derive table {table.number} for {optimizer} but train no language model with it; tune the rate "
+            "at two sizes before you carry it"
+        )
     if table.one_layer and "hidden" in used:
-        sentences.append("condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound")
+        sentences.append(
+            "condition B.1 only bounds the branch multiplier by 1/sqrt(r_L); the table takes the bound: a smaller base "
+            "multiplier is allowed, too, so tune it"
+        )
     about, sentence = _OF_OPTIMIZER.get(optimizer, ("", ""))
     if optimizer == "muon" and muon_variant != "plain":
         about = ""  # its rates have the factors already
@@ -111,7 +124,12 @@ def _sizes(sizes: dict[str, tuple[int, int]]) -> list[str]:
     sentences = []
     for name, (base, size) in sizes.items():
         if size < base:
-            sentences.append(f"{name} {size} is below the base's {base}: the exponents describe growing nets")
+            sentences.append(
+                f"{name} {size} is below the base's {base}: the exponents describe growing nets; tune a smaller base"
+            )
         if size > LARGEST_TRAINED[name]:
-            sentences.append(f"{name} {size} is beyond what {PAPER} trained, up to {LARGEST_TRAINED[name]}")
+            sentences.append(
+                f"{name} {size} is beyond what {PAPER} trained, up to {LARGEST_TRAINED[name]}; see in a coordinate "
+                "check that features keep their size there"
+            )
     return sentences

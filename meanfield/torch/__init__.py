@@ -1,4 +1,4 @@
-"""Models of PyTorch: how far one step moves them, and the learning rates that follow. It takes the extra ``torch``."""
+"""Models of PyTorch: how far a step moves them, the rates that follow, and recipes. It takes the extra ``torch``."""
 
 from importlib.util import find_spec
 
@@ -10,8 +10,19 @@ if find_spec("torch") is None:
     )
 
 from meanfield.torch.carrying import carry
+from meanfield.torch.parameter_groups import ParameterGroups, parameter_groups
+from meanfield.torch.recipes import check_recipe, recipe_of
 from meanfield.torch.scales import step_scales
 from meanfield.torch.sharpness import stable_rate
 from meanfield.torch.starting import starting_rate
 
-__all__ = ["carry", "stable_rate", "starting_rate", "step_scales"]
+__all__ = [
+    "ParameterGroups",
+    "carry",
+    "check_recipe",
+    "parameter_groups",
+    "recipe_of",
+    "stable_rate",
+    "starting_rate",
+    "step_scales",
+]

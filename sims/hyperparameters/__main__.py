@@ -1,9 +1,9 @@
 """The hyperparameters of a wide and deep residual net, from those tuned on a small one, for any of nine optimizers.
 
-Prints, for every role (weights of input, hidden and output layers, biases), the numbers to copy into a training run:
-base value times powers of the width ratio r_n and the depth ratio r_L, as Zheng et al. 2026 tabulate them, with the
-table that they come from, whether they follow from the optimizer's update norms, and a warning where the table's
-premises do not hold.
+Prints, for every role (weights of input, hidden and output layers, biases, norms), the numbers to copy into a training
+run: base value times powers of the width ratio r_n and the depth ratio r_L, as Zheng et al. 2026 tabulate them, with
+the table that they come from, whether they follow from the optimizer's update norms, and a warning where the table's
+premises do not hold, with what to do about it.
 Hyperparameters without a base value are printed as factors. Optimizers of matrices usually step hidden weights only:
 --others names the optimizer of all other parameters. Nothing is drawn.
 """
@@ -25,9 +25,9 @@ def add_options(parser: CommandParser) -> None:
     add = parser.add_argument
     add("--optimizer", required=True, help="sgd, adamw, lion, sophia, muon, muon_kimi, shampoo, soap or sso")
     add("--width", type=int, required=True, metavar="N", help="units of every layer of the net to train")
-    add("--depth", type=int, required=True, metavar="L", help="its residual blocks")
+    add("--depth", type=int, required=True, metavar="L", help="its residual blocks, of a Transformer its layers")
     add("--base-width", type=int, required=True, metavar="N", help="width of the net that the base values suit")
-    add("--base-depth", type=int, required=True, metavar="L", help="its residual blocks")
+    add("--base-depth", type=int, required=True, metavar="L", help="its residual blocks, or layers")
     block = "layers of a residual branch, 1 or more (default: 2; attention and feed-forward branches have 2 or more)"
     add("--block-depth", type=int, default=2, metavar="K", help=block)
     add(

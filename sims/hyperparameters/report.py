@@ -2,7 +2,9 @@
 
 import json as _json
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
+from math import sqrt
 from typing import Any
 
 import meanfield as mf
@@ -116,6 +118,12 @@ def _cells(
                 shown += f", step x {step if name == 'learning_rate' else 1 / step:.4g}"
             value = None if number is None else values[role][name]
             cells[role][name] = _cell(scale, shown, factors[role][name], number, value)
+            if name == "initial_variance":
+                root = f"1/sqrt({shown[2:]})" if divided else str(scale ** Fraction(1, 2))
+                cells[role][name]["std"] = {"scaling": root} | {
+                    key: None if held is None else sqrt(held)
+                    for key, held in {"factor": factors[role][name], "value": value}.items()
+                }
     return cells
 
 
@@ -216,6 +224,21 @@ def text(record: Record) -> str:
     return Document(question=question, answer=answer, parts=[_title(record), table(*_grid(record)), notes]).text()
 
 
+def _norms(record: Record) -> list[str]:
+    """What gains and shifts of normalisations take, which no table has: they act as biases do, and no program decays
+    them.
+    """
+    start = "norms: gains start at 1 and shifts at 0, and neither decays"
+    bias = record["roles"].get("hidden_bias")
+    if bias is None:
+        return [f"{start}; step them by adamw or sgd (--others), whose tables have biases"]
+    rows = [name for name in bias if name == "learning_rate" or name.endswith("_epsilon")]
+    numbers = ", ".join(f"{name.replace('_', ' ')} {_shown(bias[name])}" for name in rows)
+    return [
+        f"{start}; within blocks they take {numbers}, as hidden biases do, and the last norm what input biases take"
+    ]
+
+
 def _other_rates(record: Record) -> str:
     """What one step asks of learning rates over depth, where the table keeps them; empty where it does not."""
     rates = [
@@ -253,6 +276,8 @@ def _grid(record: Record) -> tuple[list[str], list[list[str]]]:
         if any(name in role for role in roles.values()):
             title = name.replace("_", " ") + (" (derived)" if name in UNPRINTED else "")
             rows.append([title, *(_shown(role.get(name)) for role in roles.values())])
+        if name == "initial_variance":
+            rows.append(["initial std", *(_shown(role[name]["std"]) for role in roles.values())])
     return ["", *(_TITLES[role] for role in roles)], rows
 
 
@@ -279,4 +304,13 @@ def _notes(record: Record) -> list[str]:
         )
     meaning = "in brackets: what the base value was multiplied by; x: the factor alone, where no base value is given"
     decay = "weight decay is of steps W <- W - rate (direction + decay W): outside of momentum, times the learning rate"
-    return [*sources, meaning, decay, *verdicts, *(f"WARNING {sentence}" for sentence in record["warnings"])]
+    depth = "depth counts residual blocks, which are the layers of a Transformer"
+    return [
+        *sources,
+        meaning,
+        depth,
+        decay,
+        *_norms(record),
+        *verdicts,
+        *(f"WARNING {sentence}" for sentence in record["warnings"]),
+    ]

@@ -1,5 +1,7 @@
 """Warnings where a premise fails, and none where all hold."""
 
+import re
+
 import pytest
 
 from meanfield.parameterizations import OPTIMIZER_NAMES, unmet_premises
@@ -70,6 +72,23 @@ def test_warnings_keep_to_the_roles():
 def test_trained_sizes_are_not_called_beyond(optimizer):
     assert "beyond" not in warned(optimizer, width=4096, depth=256)
     assert "below the base" not in warned(optimizer, width=256, depth=4)
+
+
+# What a warning tells its reader to do, or that AdamW of PyTorch does it.
+REMEDIES = re.compile(
+    r"take|tune|see in|give it|say which|divide|as torch\.optim\.AdamW has it|weights that start at R"
+)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
+@pytest.mark.parametrize("parameterization", ["spectral", "standard"])
+@pytest.mark.parametrize("block_depth", [1, 2])
+def test_every_warning_has_its_remedy(optimizer, parameterization, block_depth):
+    broken = {"width": 8192, "depth": 2, "output_dimension": 50257, "input_dimension": 3072}
+    how = GROWN | broken | {"parameterization": parameterization, "block_depth": block_depth}
+    sentences = unmet_premises(optimizer, **how)
+    assert sentences
+    assert [sentence for sentence in sentences if not REMEDIES.search(sentence)] == []
 
 
 def test_dimensions_must_be_counts():

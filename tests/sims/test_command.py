@@ -22,7 +22,7 @@ from tests.sims.commands import unread
 
 SIMULATIONS = sims.NAMES
 # What asks for a file or an optimizer, and so has nothing to start from.
-WITHOUT_PRESETS = {"hyperparameters", "sweep"}
+WITHOUT_PRESETS = {"check_recipe", "hyperparameters", "sweep"}
 WITH_PRESETS = [name for name in SIMULATIONS if isinstance(simulation_module(name), Study)]
 
 

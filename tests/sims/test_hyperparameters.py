@@ -159,6 +159,24 @@ def test_depths_at_which_floats_hold_no_factor_are_said(capsys):
     )
 
 
+def test_the_standard_deviation_stands_beside_the_variance(capsys):
+    lines = {" ".join(line.split()) for line in printed(capsys, HYBRID).splitlines()}
+    assert "initial variance 0.0004 2.5e-05 (1/r_n) 0.0004" in lines
+    assert "initial std 0.02 0.005 (1/sqrt(r_n)) 0.02" in lines
+    dense = [*MUON, "--base-variance", "2", "--input-dimension", "100"]
+    assert "0.141421 (1/sqrt(d_0))" in printed(capsys, dense)
+    cells = json.loads(printed(capsys, [*HYBRID, "--format", "json"]))["roles"]["hidden"]["initial_variance"]
+    assert cells["std"] == {"scaling": "1/sqrt(r_n)", "factor": 0.25, "value": pytest.approx(0.005)}
+
+
+def test_norms_and_depth_are_spoken_of(capsys):
+    words = " ".join(printed(capsys, HYBRID).split())
+    assert "depth counts residual blocks, which are the layers of a Transformer" in words
+    norms = "norms: gains start at 1 and shifts at 0, and neither decays; within blocks they take learning rate 0.001, "
+    assert f"{norms}adamw epsilon 3.90625e-11 (1/(r_n r_L)), as hidden biases do" in words
+    assert "step them by adamw or sgd (--others), whose tables have biases" in " ".join(printed(capsys, MUON).split())
+
+
 def test_markdown(capsys):
     text = printed(capsys, [*HYBRID, "--format", "markdown"])
     assert "| learning rate | 0.001 | 0.02 | 0.001 | 0.001 | 0.001 |" in text

@@ -19,11 +19,17 @@ def linear():
 
 GOOD = {"model": linear, "small": linear, "large": linear, "loss": torch.nn.functional.cross_entropy, "rate": 0.1}
 GOOD |= {"batches": [(torch.ones(4, 3), torch.arange(4) % 2)], "optimizer": "sgd", "draws": 2}
+# Of recipes and groups, which take modules.
+WIDE, NARROW = torch.nn.Linear(6, 2), torch.nn.Linear(3, 2)
+RECIPES = {"model": WIDE, "optimizer": torch.optim.SGD(WIDE.parameters(), lr=0.1), "base_model": NARROW, "lr": 0.1}
+RECIPES |= {"base_optimizer": torch.optim.SGD(NARROW.parameters(), lr=0.1), "condition": "3.1", "roles": None}
+RECIPES |= {"multipliers": None, "base_multipliers": None, "names": None, "weight_decay": 0.1, "eps": 1e-8}
+OF_RECIPES = ("check_recipe", "parameter_groups", "recipe_of")
 OPTIONS = ("modules", "forward", "reinit", "seed", "precision", "draws")
 SERVED = {("rate", 5), ("seed", 5), ("draws", 5), ("modules", None), ("of", None), ("kind", None)}
 
 
-@pytest.mark.parametrize("name", mft.__all__)
+@pytest.mark.parametrize("name", [name for name in mft.__all__ if name not in (*OF_RECIPES, "ParameterGroups")])
 def test_wrong_arguments_are_refused(name):
     function = getattr(mft, name)
     parameters = inspect.signature(function).parameters
@@ -32,6 +38,20 @@ def test_wrong_arguments_are_refused(name):
     for each in {*good, *OPTIONS, *(extra for extra in ("of", "kind") if extra in parameters)}:
         for wrong in WRONG:
             if isinstance(wrong, dict | list) or (each, wrong) not in SERVED:
+                with pytest.raises(REFUSALS):
+                    function(**good | {each: wrong})
+
+
+@pytest.mark.parametrize("name", OF_RECIPES)
+def test_wrong_models_and_numbers_are_refused(name):
+    function = getattr(mft, name)
+    good = {each: value for each, value in RECIPES.items() if each in inspect.signature(function).parameters}
+    good |= {"optimizer": "sgd"} if name == "parameter_groups" else {}
+    function(**good)
+    for each in good:
+        for wrong in WRONG:
+            is_served = (wrong is None and good[each] is None) or (wrong == 5 and each in ("lr", "weight_decay", "eps"))
+            if isinstance(wrong, dict | list) or not is_served:
                 with pytest.raises(REFUSALS):
                     function(**good | {each: wrong})
 

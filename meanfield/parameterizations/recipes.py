@@ -1,0 +1,357 @@
+"""A training recipe as data: the role of every parameter of a model, what it starts from and what steps it.
+
+The same model at two sizes pairs its parameters by name, blocks beyond those of the smaller one with its last. What
+differs between their shapes is the width, as in Yang et al. 2022. Each pair has a column of the tables of Zheng et al.
+2026, and a factor for every hyperparameter.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from math import isclose, sqrt
+from typing import Any
+
+from meanfield.common.validation import require_choice, require_count, require_finite, require_instance
+from meanfield.parameterizations.tables import CONSTANT, Scaling, scaling
+
+# Condition of Zheng et al. 2026 -> layers of a residual branch, by which `hyperparameter_table` finds its table.
+CONDITIONS = {"3.1": 2, "B.1": 1}
+
+# What parameters are called, and the columns of the tables that they take. Vectors take those of biases, as gains scale
+# as biases do: both change what they act on by as much as they change themselves.
+_HIDDEN = ("query", "key", "value", "query_key_value", "projection", "ffn", "hidden")
+_READING = ("embedding", "position", "input")
+_COLUMNS = dict.fromkeys(_READING, "input") | dict.fromkeys(_HIDDEN, "hidden") | {"head": "output", "tied": "input"}
+VECTORS = ("norm_gain", "norm_bias", "bias")
+# What keeps the values of the base model at every size.
+FIXED = ("fixed", "head_bias")
+RECIPE_ROLES = (*_COLUMNS, *VECTORS, *FIXED)
+# A matrix outside of blocks: input, hidden or head, as its shape will tell.
+MATRIX = "matrix"
+# Of parameters whose first axis counts what is looked up, which is no width.
+_LOOKED_UP = ("embedding", "position", "tied")
+# So near must a ratio of standard deviations be to 1/sqrt(2 L) to be taken for it.
+NEAR_DEPTH = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """One parameter of a model.
+
+    Attributes:
+        name: as the model calls it.
+        kind: the same with * for the number of its block, which all blocks share.
+        shape: of its tensor.
+        role: one of `RECIPE_ROLES`, or `MATRIX`.
+        block: the number of its block among its like; None outside of blocks.
+        outputs_axis: of its shape, the axis that counts outputs.
+        std: initial standard deviation around zero: the root of the mean square, 1 of gains.
+        multiplier: what its layer's output is multiplied by in the forward pass, of layers that end a branch or stand
+            outside of blocks; None of others.
+        optimizer: whose table it takes, one of `OPTIMIZER_NAMES`.
+        learning_rate, weight_decay, epsilon: of its parameter group; epsilon None where the optimizer has none.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    role: str
+    block: int | None = None
+    outputs_axis: int = 0
+    std: float | None = None
+    multiplier: float | None = None
+    optimizer: str | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        for which in ("name", "kind", "role"):
+            require_instance(which, getattr(self, which), str, "a word")
+        require_choice(f"the role of {self.name!r}", self.role, (*RECIPE_ROLES, MATRIX))
+        sizes = require_instance(f"the shape of {self.name!r}", self.shape, tuple | list, "a list of sizes")
+        shape = tuple(require_count(f"a size of {self.name!r}", size) for size in sizes)
+        object.__setattr__(self, "shape", shape)
+        if self.block is not None:
+            require_count(f"the block of {self.name!r}", self.block, minimum=0)
+        most = max(0, len(shape) - 1)
+        require_count(f"the outputs_axis of {self.name!r}", self.outputs_axis, minimum=0, maximum=most)
+        if self.optimizer is not None:
+            require_instance(f"the optimizer of {self.name!r}", self.optimizer, str, "a word")
+        for which in ("std", "multiplier", "learning_rate", "weight_decay", "epsilon"):
+            if (number := getattr(self, which)) is not None:
+                require_finite(f"{which} of {self.name!r}", number, "a number, finite and at least 0")
+                if number < 0:
+                    raise ValueError(f"{which} of {self.name!r} is {number:g}; it must be at least 0")
+
+    @property
+    def elements(self) -> int:
+        """Numbers in its tensor."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model of one size with its optimizer: all parameters that train, its blocks, and heads of attention if any."""
+
+    weights: tuple[Weight, ...]
+    depth: int
+    heads: int | None = None
+
+    def __post_init__(self) -> None:
+        listed = require_instance("weights", self.weights, tuple | list, "a sequence of parameters")
+        weights = tuple(require_instance("an entry of weights", each, Weight, "a Weight") for each in listed)
+        if not weights:
+            raise ValueError("the recipe has no parameters; give those of a model that trains")
+        object.__setattr__(self, "weights", weights)
+        require_count("depth", self.depth, minimum=0, why="it counts blocks")
+        if self.heads is not None:
+            require_count("heads", self.heads)
+
+    def to_json(self) -> str:
+        """All of it; `read_recipe` reads it back."""
+        parameters = [asdict(weight) for weight in self.weights]
+        return json.dumps({"depth": self.depth, "heads": self.heads, "parameters": parameters}, indent=1)
+
+    @cached_property
+    def stds(self) -> dict[tuple[str, tuple[int, ...]], tuple[float | None, int]]:
+        """Of parameters of one kind and shape: the standard deviation over all their blocks, and of how many elements.
+
+        None where a parameter has none.
+        """
+        pooled: dict[tuple[str, tuple[int, ...]], tuple[float | None, int]] = {}
+        for weight in self.weights:
+            square, count = pooled.get((weight.kind, weight.shape), (0.0, 0))
+            total = None if square is None or weight.std is None else square + weight.elements * weight.std**2
+            pooled[weight.kind, weight.shape] = (total, count + weight.elements)
+        return {key: (None if sum_ is None else sqrt(sum_ / count), count) for key, (sum_, count) in pooled.items()}
+
+    def std_of(self, weight: Weight) -> tuple[float | None, int]:
+        """`stds` of the kind of one of its parameters."""
+        return self.stds[weight.kind, weight.shape]
+
+
+def read_recipe(text: str) -> Recipe:
+    """A recipe from JSON, as `Recipe.to_json` writes it.
+
+    Raises:
+        TypeError, ValueError: what is no JSON, no recipe, or has fields that are unknown, missing or no numbers.
+    """
+    require_instance("the recipe", text, str, "JSON in a string")
+    try:
+        held = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the recipe is no JSON: {error}") from error
+    if not isinstance(held, Mapping) or not isinstance(held.get("parameters"), list) or "depth" not in held:
+        raise ValueError(
+            "the recipe is no object with depth and a list of parameters; meanfield.torch.recipe_of(model, optimizer)"
+            ".to_json() writes it"
+        )
+    return Recipe(tuple(map(_weight, held["parameters"])), held["depth"], held.get("heads"))
+
+
+def _weight(held: Any) -> Weight:
+    known = {field.name for field in fields(Weight)}
+    if not isinstance(held, Mapping) or not {"name", "kind", "shape", "role"} <= set(held):
+        raise ValueError(f"a parameter of the recipe is {str(held)[:60]}; it needs name, kind, shape and role")
+    if unknown := sorted(set(held) - known):
+        raise ValueError(f"the parameter {held['name']!r} of the recipe has {unknown[0]!r}, which none has")
+    return Weight(**held)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of two models: ratios of width and depth, and what they are ratios of."""
+
+    width_ratio: float
+    depth: int
+    base_depth: int
+
+    @property
+    def depth_ratio(self) -> float:
+        return self.depth / self.base_depth if self.base_depth else 1.0
+
+    def __str__(self) -> str:
+        depth = f"depth {self.base_depth} -> {self.depth} blocks (r_L = {self.depth_ratio:.4g})"
+        return f"width x {self.width_ratio:.4g} (r_n), {depth}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A parameter and the one of the base model that it takes its numbers from.
+
+    Attributes:
+        role: that of the parameter; of a `MATRIX` the role that its shape tells.
+        column: of the tables; "" of what keeps its values.
+    """
+
+    weight: Weight
+    base: Weight
+    role: str
+    column: str
+
+    @property
+    def label(self) -> str:
+        """Its role, and of hidden weights and vectors whether they stand outside of blocks, where depth has no part."""
+        outside = self.weight.block is None and self.role in (*VECTORS, *_HIDDEN)
+        return f"{self.role.replace('_', ' ')}{' outside blocks' * outside}"
+
+    def column_of(self, hyperparameter: str) -> str:
+        """The column of one number: of a tied table the head alone has a multiplier."""
+        is_of_head = self.role == "tied" and hyperparameter == "block_multiplier"
+        return "output" if is_of_head else self.column
+
+    def scaling(self, optimizer: str, hyperparameter: str, condition: str) -> Scaling:
+        """The cell of the table, without depth outside of blocks.
+
+        Raises:
+            ValueError: no such cell, a tied table whose two columns disagree.
+        """
+        if not self.column:
+            return CONSTANT
+        cell = scaling(optimizer, self.column_of(hyperparameter), hyperparameter, block_depth=CONDITIONS[condition])
+        if self.role == "tied" and self.column_of(hyperparameter) == "input":
+            other = scaling(optimizer, "output", hyperparameter, block_depth=CONDITIONS[condition])
+            if other != cell:
+                raise ValueError(
+                    f"{self.weight.name!r} is the embedding and the head at once, but under {optimizer} the table's "
+                    f"{hyperparameter} of input weights is x {cell} and of output weights x {other}: untie them, or "
+                    "take adamw for them, whose two columns agree"
+                )
+        return cell if self.weight.block is not None else Scaling(cell.width)
+
+    def factor(self, sizes: Sizes, optimizer: str, hyperparameter: str, condition: str) -> float:
+        """What the base model's number is multiplied by."""
+        return self.scaling(optimizer, hyperparameter, condition).at(sizes.width_ratio, sizes.depth_ratio)
+
+
+def paired(target: Recipe, base: Recipe) -> tuple[Sizes, list[Pair]]:
+    """The ratios of two sizes of a model, and the parameters of the first beside those of the second.
+
+    Raises:
+        ValueError: parameters without a counterpart, shapes that differ by several ratios, models of one size, roles
+            that do not go with the shapes.
+    """
+    both = list(_matched(target, base))
+    sizes = Sizes(_width_ratio(both), target.depth, base.depth)
+    if bool(target.depth) != bool(base.depth):
+        raise ValueError(
+            f"the base model has {base.depth} blocks and the model {target.depth}; give models of one kind"
+        )
+    if sizes.width_ratio == 1 and sizes.depth_ratio == 1:
+        raise ValueError("both models are of one size, so that nothing scales; give a base model of another")
+    ordered = _by_order(target.weights) if sizes.width_ratio == 1 else {}
+    return sizes, [_pair(weight, of_base, ordered, sizes.width_ratio) for weight, of_base in both]
+
+
+def _by_order(weights: tuple[Weight, ...]) -> dict[str, str]:
+    """Roles of matrices outside of blocks where no shape tells: those before all blocks read the inputs, the last is
+    the head.
+    """
+    matrices = [weight.name for weight in weights if weight.role == MATRIX]
+    ahead = [weight.name for weight in weights[: next((at for at, each in enumerate(weights) if each.block == 0), 1)]]
+    return {name: "input" if name in ahead else "head" if name == matrices[-1] else "hidden" for name in matrices}
+
+
+def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
+    """Pairs by name; blocks beyond those of the base model go with its last of their kind."""
+    by_kind: dict[str, dict[int | None, Weight]] = {}
+    for weight in base.weights:
+        by_kind.setdefault(weight.kind, {})[weight.block] = weight
+    for weight in target.weights:
+        like = by_kind.get(weight.kind)
+        if like is None:
+            raise ValueError(
+                f"{weight.name!r} has no counterpart that trains in the base model; give the same model of another "
+                "size, both compiled, wrapped and frozen alike"
+            )
+        last = max((block for block in like if block is not None), default=None)
+        yield weight, like[weight.block if weight.block in like else last]
+
+
+def _width_ratio(both: list[tuple[Weight, Weight]]) -> float:
+    """The ratio of all sizes that differ, 1 where none does."""
+    seen: tuple[float, str] | None = None
+    for weight, base in both:
+        if len(weight.shape) != len(base.shape):
+            raise ValueError(f"{weight.name!r} has shape {weight.shape} and in the base model {base.shape}")
+        for axis, (size, of_base) in enumerate(zip(weight.shape, base.shape, strict=True)):
+            if size == of_base or _is_counted(weight, axis):
+                continue
+            if seen is not None and not isclose(seen[0], size / of_base, rel_tol=1e-9):
+                raise ValueError(
+                    f"a size of {seen[1]!r} is {seen[0]:.4g} times the base model's, and one of {weight.name!r} "
+                    f"{size / of_base:.4g} times: give a base model that differs by one ratio of widths alone, of the "
+                    "same vocabulary and the same outputs, and of two blocks a stage where stages change the width"
+                )
+            seen = size / of_base, weight.name
+    return 1.0 if seen is None else seen[0]
+
+
+def _is_counted(weight: Weight, axis: int) -> bool:
+    """Whether an axis counts places, of which a longer context has more."""
+    return weight.role == "position" and axis != weight.outputs_axis
+
+
+def _pair(weight: Weight, base: Weight, ordered: Mapping[str, str], width_ratio: float) -> Pair:
+    role = ordered.get(weight.name) or _role(weight, base, width_ratio)
+    biases = "input_bias" if weight.block is None else "hidden_bias"
+    return Pair(weight, base, role, biases if role in VECTORS else _COLUMNS.get(role, ""))
+
+
+def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
+    """The role of a parameter, as its shape tells where the width grows."""
+    if width_ratio == 1 or weight.role in (*FIXED, *_LOOKED_UP):
+        return weight.role
+    grows = [size != of_base for size, of_base in zip(weight.shape, base.shape, strict=True)]
+    if weight.role in VECTORS:
+        told = weight.role if any(grows) else "head_bias" if weight.block is None else ""
+    elif sum(grows) > 1:
+        told = "hidden"
+    else:
+        told = "input" if grows[weight.outputs_axis] else "head" if any(grows) and len(grows) > 1 else ""
+    if told and weight.role in (*VECTORS, MATRIX, told):
+        return told
+    if told == "hidden" and weight.role in _HIDDEN:
+        return weight.role
+    raise ValueError(
+        f"{weight.name!r} is taken for {weight.role!r}, but is {list(weight.shape)} for {list(base.shape)} of the base "
+        f"model, which that column of the tables does not fit; say what it is, roles={{{weight.name!r}: ROLE}}, one of "
+        f"{', '.join(map(repr, RECIPE_ROLES))}, of which 'fixed' keeps the base model's values"
+    )
+
+
+def recipe_notes(target: Recipe, base: Recipe, sizes: Sizes) -> list[str]:
+    """What breaks the premises of the tables and no cell shows: a sentence each, with a remedy."""
+    notes = []
+    if divides_by_depth(target):
+        notes.append(
+            "residual projections start at the standard deviation of other hidden weights over sqrt(2 L), as in GPT-2, "
+            "which counts the depth twice beside the block multiplier: drop it from the model"
+        )
+    if target.heads is not None and base.heads is not None:
+        size_ratio = sizes.width_ratio * base.heads / target.heads
+        if not isclose(size_ratio, 1, rel_tol=1e-9):
+            notes.append(
+                f"the head size is {size_ratio:.4g} times the base model's, and the tables keep it: scale the number "
+                "of heads with the width, or divide attention logits by the head size and not by its root, in both "
+                "models, with a number that agrees with the root in the base model"
+            )
+    return notes
+
+
+def divides_by_depth(recipe: Recipe) -> bool:
+    """Whether all weights that end a branch start at 1/sqrt(2 L) of the other weights of blocks."""
+    stds = {role: set[float]() for role in ("projection", "other")}
+    for weight in recipe.weights:
+        std = recipe.std_of(weight)[0]
+        if weight.block is not None and weight.role in _HIDDEN and std:
+            stds["projection" if weight.role == "projection" else "other"].add(std)
+    if recipe.depth < 2 or not all(stds.values()):
+        return False
+    ratios = [mine / other for mine in stds["projection"] for other in stds["other"]]
+    return all(isclose(ratio * sqrt(2 * recipe.depth), 1, rel_tol=NEAR_DEPTH) for ratio in ratios)

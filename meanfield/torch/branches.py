@@ -1,0 +1,142 @@
+"""The residual blocks of a model, and where their branches end: the last layer, and what joins the stream behind it."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from torch import nn
+
+from meanfield.torch.models import named
+from meanfield.torch.parts import blocks
+
+# Modules beside a branch of a block, which lead the stream around it.
+AROUND = re.compile(r"downsample|shortcut|skip|identity")
+# Weights of these have their outputs on the second axis.
+TURNED = ("Embedding", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Conv1D")
+
+
+def residual_blocks(model: nn.Module) -> list[str]:
+    """The blocks of a model.
+
+    Not the ends of an `nn.Sequential` of which there is one, such as patches and heads. Where an `nn.ModuleList` has
+    lists of a branch each, as of attention and feed-forward, these lists are the blocks.
+    """
+    listed = list(dict.fromkeys(_lifted(model, name) for name in blocks(model)))
+    for name in list(listed):
+        like = [each for each in listed if holder(each) == holder(name)]
+        kinds = [type(model.get_submodule(each)) for each in like]
+        is_single = kinds.count(type(model.get_submodule(name))) == 1 and len(set(kinds)) < len(kinds)
+        is_in_row = isinstance(model.get_submodule(holder(name)), nn.Sequential)
+        if is_in_row and is_single and name in (like[0], like[-1]):
+            listed.remove(name)
+    return listed
+
+
+def holder(name: str) -> str:
+    """The module that has this one."""
+    return name.rpartition(".")[0]
+
+
+def _lifted(model: nn.Module, block: str) -> str:
+    """The list of branches that a block stands in, or the block itself."""
+    around = model.get_submodule(holder(block))
+    if not block or not isinstance(around, nn.ModuleList) or not holder(block):
+        return block
+    is_listed = isinstance(model.get_submodule(holder(holder(block))), nn.ModuleList)
+    kinds = [type(child) for child in around]
+    return holder(block) if is_listed and len(kinds) > 1 and len(set(kinds)) == len(kinds) else block
+
+
+def branch_ends(model: nn.Module, listed: Collection[str], said: Collection[str]) -> dict[str, str]:
+    """Layers that end a branch of a block -> the module whose output the block adds to the stream.
+
+    A branch is a module of a block with several layers, or all layers that stand in the block itself. Its end is the
+    last of its layers, in the order in which they were made, that has as many outputs as the first has inputs. What it
+    gives joins the stream, or what the normalisation behind it gives; of PyTorch's attention, which does not call its
+    last layer, what the attention gives. Experts in a list end a branch each.
+
+    Args:
+        listed: the blocks.
+        said: layers of which it is said that they end a branch; none is looked for in their blocks.
+
+    Raises:
+        ValueError: layers that stand in a block itself and may end several branches.
+    """
+    ends = {layer: _joining(model, layer) for layer in said}
+    for name in listed:
+        if not any(layer.startswith(f"{name}.") for layer in said):
+            layers = (f"{name}.{within}" for within in _ends_of_block(model.get_submodule(name), name))
+            ends |= {layer: _joining(model, layer) for layer in layers}
+    return ends
+
+
+def _ends_of_block(block: nn.Module, name: str) -> Iterator[str]:
+    children = {own: child for own, child in block.named_children() if not AROUND.search(own.lower())}
+    direct = [own for own, child in children.items() if _is_layer(child)]
+    if direct:
+        fitting = _fitting(block, direct)
+        norms = sum("norm" in type(child).__name__.lower() for child in children.values())
+        if len(fitting) > 1 and norms > 1 and all(isinstance(children[own], nn.Linear) for own in direct):
+            raise ValueError(
+                f"any of {named(f'{name}.{own}' for own in fitting)} may end a branch of its block: say which do, "
+                f"roles={{'*.{fitting[-1]}.weight': 'projection'}}"
+            )
+        yield (fitting or direct)[-1]
+    for own, child in children.items():
+        if not _is_layer(child):
+            yield from (f"{own}.{end}" for end in _ends_within(child))
+
+
+def _ends_within(module: nn.Module) -> Iterator[str]:
+    """Of a branch: its last layer, or those of its experts and of what stands beside them."""
+    row = next((name for name, inner in module.named_modules() if _has_experts(inner)), None)
+    experts = []
+    if row is not None:
+        experts = [f"{row}.{name}".lstrip(".") for name, _ in module.get_submodule(row).named_children()]
+    for name in experts:
+        yield from (f"{name}.{end}" for end in _ends_within(module.get_submodule(name)))
+    layers = [name for name in _layers(module) if not any(name.startswith(f"{expert}.") for expert in experts)]
+    if layers and (fitting := _fitting(module, layers) or ([] if experts else layers)):
+        yield fitting[-1]
+
+
+def _has_experts(module: nn.Module) -> bool:
+    return isinstance(module, nn.ModuleList) and len(module) > 1 and all(len(_layers(each)) > 1 for each in module)
+
+
+def _fitting(module: nn.Module, layers: list[str]) -> list[str]:
+    """Those with as many outputs as the first has inputs."""
+    sizes = {name: _sizes(module.get_submodule(name)) for name in layers}
+    return [name for name in layers if sizes[name][0] == sizes[layers[0]][1]]
+
+
+def _sizes(layer: nn.Module) -> tuple[int, int]:
+    """Outputs and inputs of a layer."""
+    weight = next(parameter for parameter in layer.parameters(recurse=False) if parameter.dim() > 1)
+    outputs, inputs = weight.shape[:2]
+    return (inputs, outputs) if type(layer).__name__ in TURNED else (outputs, inputs)
+
+
+def _layers(module: nn.Module) -> list[str]:
+    return [name for name, inner in module.named_modules() if name and _is_layer(inner)]
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """Whether it has a matrix of its own and no modules; no table of embeddings."""
+    if isinstance(module, nn.Embedding) or any(True for _ in module.children()):
+        return False
+    return any(parameter.dim() > 1 for parameter in module.parameters(recurse=False))
+
+
+def _joining(model: nn.Module, layer: str) -> str:
+    """The module whose output joins the stream behind the last layer of a branch."""
+    around = model.get_submodule(holder(layer))
+    if isinstance(around, nn.MultiheadAttention):
+        return holder(layer)
+    own, children = layer.rpartition(".")[2], list(around.named_children())
+    at = next((at for at, (name, _) in enumerate(children) if name == own), len(children))
+    if at + 1 < len(children):
+        name, behind = children[at + 1]
+        is_called_next = isinstance(around, nn.Sequential) or "Conv" in type(children[at][1]).__name__
+        if is_called_next and "norm" in type(behind).__name__.lower():
+            return f"{holder(layer)}.{name}".lstrip(".")
+    return layer
