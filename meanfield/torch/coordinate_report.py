@@ -110,7 +110,7 @@ def _suspects(dataset: xr.Dataset) -> Iterator[str]:
         return
     yield fill(EACH_ALONE, WIDTH)
     for (along, of, at), row in first.items():
-        when = "before training" if of == "value" else f"behind step {row['after'].values}"
+        when = "before training" if of == "value" else f"after step {row['after'].values}"
         cells = (str(row["suspects"].values) or "no cell alone, by the other slopes").split("; ")
         lines = [fill(cell, WIDTH, initial_indent="    ", subsequent_indent="        ") for cell in cells]
         yield "\n".join([f"{of} of {at} {when}, in {along}: {_slope(row)}", *lines])

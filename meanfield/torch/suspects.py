@@ -171,16 +171,13 @@ def suspects(row: Row, look: Look, table: Table) -> list[Suspect]:
     """
     first = look("change", row.at, 1)
     if row.after > 1 and first is not None and first.verdict is Verdict.CONFIRMED:
-        return list(_of_later_steps(row, table))
+        return list(_of_later_steps(row, look, table))
     return list(_of_terms(row, look, table))
 
 
 def _of_terms(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
     steepest: dict[Cell, tuple[float, float]] = {}
-    for role, (term, usual) in _parts(row, table).items():
-        own = look(row.of, SHOWS_AT[WEIGHTS_OF.get(role, role)], row.after)
-        if own is not None and own is not row and _clears(own, row):
-            continue
+    for term, usual in _parts(row, look, table).values():
         for cell, power in term.items():
             steepest[cell] = max(steepest.get(cell, (0.0, 0.0)), (power, usual))
     for cell, (power, usual) in steepest.items():
@@ -188,18 +185,24 @@ def _of_terms(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
         if not _shows_at_start(row, look, table, cell, off):
             yield table.suspect(cell, off, row.along)
     if row.of == "change" and not row.grows:
-        yield from _epsilons(row, table)
+        yield from _epsilons(row, look, table)
 
 
-def _clears(own: Row, row: Row) -> bool:
-    """Whether what a role moves in its own place is flat, or goes another way than what is asked about."""
-    return own.verdict is Verdict.CONFIRMED or (own.verdict is Verdict.REFUTED and own.grows != row.grows)
-
-
-def _parts(row: Row, table: Table) -> dict[str, tuple[Term, float]]:
+def _parts(row: Row, look: Look, table: Table) -> dict[str, tuple[Term, float]]:
+    """role -> its part of what a row is of, and the usual slope of that, without the roles that are cleared."""
     if row.of == "value":
-        return table.at_start(row.at, row.along)
-    return {role: (term, 0.0) for role, term in table.changes(row.at).items()}
+        parts = table.at_start(row.at, row.along)
+    else:
+        parts = {role: (term, 0.0) for role, term in table.changes(row.at).items()}
+    return {role: part for role, part in parts.items() if not _is_cleared(role, row, look)}
+
+
+def _is_cleared(role: str, row: Row, look: Look) -> bool:
+    """Whether what a role moves in its own place is flat, or goes another way than what is asked about."""
+    own = look(row.of, SHOWS_AT[WEIGHTS_OF.get(role, role)], row.after)
+    if own is None or own is row:
+        return False
+    return own.verdict is Verdict.CONFIRMED or (own.verdict is Verdict.REFUTED and own.grows != row.grows)
 
 
 def _shows_at_start(row: Row, look: Look, table: Table, cell: Cell, off: float) -> bool:
@@ -212,16 +215,16 @@ def _shows_at_start(row: Row, look: Look, table: Table, cell: Cell, off: float) 
     return cell in term and own.excludes(usual + term[cell] * off)
 
 
-def _of_later_steps(row: Row, table: Table) -> Iterator[Suspect]:
+def _of_later_steps(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
     if not row.grows:
-        yield from _epsilons(row, table)
+        yield from _epsilons(row, look, table)
     elif table.decays:
-        for role in table.changes(row.at):
+        for role in _parts(row, look, table):
             yield table.suspect((role, DECAY), row.slope, row.along)
 
 
-def _epsilons(row: Row, table: Table) -> Iterator[Suspect]:
+def _epsilons(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
     """Steps fall in proportion to an epsilon that is larger than what it stands beside."""
-    for role in table.changes(row.at):
+    for role in _parts(row, look, table):
         if name := table.epsilon(role):
             yield table.suspect((role, name), -row.slope, row.along)
