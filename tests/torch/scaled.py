@@ -11,7 +11,8 @@ from tests.torch import models
 BASE_WIDTH, BASE_DEPTH, HEAD, VOCABULARY, LENGTH = 32, 2, 8, 11, 8
 RATE = 0.004
 ROLES = ("input", "hidden", "output", "input_bias", "hidden_bias")
-# Of the base model, in which output weights move the outputs more than all others do. The tables have no initial variance of gains and biases, which begin at 1 and 0.
+# Of the base model, in which output weights move the outputs more than all others do. The tables have no initial
+# variance of gains and biases, which begin at 1 and 0.
 BASE_VALUES = {
     "block_multiplier": dict(zip(ROLES, (1.0, 1 / BASE_DEPTH, 1 / BASE_WIDTH, 1.0, 1 / BASE_DEPTH), strict=True)),
     "initial_variance": dict(zip(ROLES, (0.5, 1 / BASE_WIDTH, 1.0, 0.0, 0.0), strict=True)),

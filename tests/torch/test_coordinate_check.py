@@ -147,8 +147,8 @@ def test_shuffled_widths_have_no_slope(standard):
     shuffled = plain.copy(deep=True)
     for name in ("feature_norm_by_width", "feature_update_norm_by_width"):
         values = shuffled[name].transpose("width", "draw", ...).values
-        for draw in range(values.shape[1]):
-            values[:, draw] = values[generator.permutation(len(values)), draw]
+        for number in range(values.shape[1]):
+            values[:, number] = values[generator.permutation(len(values)), number]
         shuffled[name] = (("width", "draw", "step", "place"), values)
     again = judged(shuffled, Asked.checked(0.1, None, 2))
     assert "REFUTED" not in again.verdict.values
@@ -352,7 +352,7 @@ def test_larger_models_that_leave_the_floats_refute_and_are_told_of():
 
 
 def test_the_smallest_models_must_stay_within_the_floats():
-    with pytest.raises(ValueError, match="3 of 3 models of width 8 and depth 1 leave .* the smallest already"):
+    with pytest.raises(ValueError, match=r"3 of 3 models of width 8 and depth 1 leave .* the smallest already"):
         measured(linear, squares, optimizer=partial(torch.optim.SGD, lr=1e25), steps=4)
 
 
