@@ -228,7 +228,7 @@ class MadeStep(StepOfPyTorch):
     def kept(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> tuple[float, float] | None:
         names = {id(parameter): name for name, parameter in trained(model).items()}
         shares, epsilons = [], []
-        for optimizer in self._made(model):
+        for optimizer in self.made(model):
             for group in optimizer.param_groups if isinstance(optimizer, ADAM) else ():
                 epsilons.append(float(group["eps"]))
                 sizes = [slopes[names[id(parameter)]].double().abs().flatten() for parameter in group["params"]]
