@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.validation import takes
-from meanfield.verification import Verdict
+from meanfield.verification import Verdict, announced
 
 # Characters of a line of sentences.
 WIDTH = 110
@@ -69,8 +69,9 @@ def _answer(dataset: xr.Dataset) -> str:
     if not counts[Verdict.INCONCLUSIVE]:
         return f"{said}."
     needed = np.nan_to_num(dataset["draws_needed"].values[verdicts == Verdict.INCONCLUSIVE], nan=np.inf)
-    more = f", half of which {np.median(needed):g} draws would decide" if np.isfinite(np.median(needed)) else ""
-    return f"{said}, {counts[Verdict.INCONCLUSIVE]} are undecided{more}."
+    half = announced(float(np.median(needed)))
+    many = "more draws, or sizes farther apart," if half is None else f"{half:g} draws"
+    return f"{said}, {counts[Verdict.INCONCLUSIVE]} are undecided, half of which {many} would decide."
 
 
 def _heading(dataset: xr.Dataset, directions: list[str]) -> str:

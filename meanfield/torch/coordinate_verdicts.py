@@ -30,7 +30,7 @@ from meanfield.verification import (
 FLAT = 0.1
 # Changes that are so small a part of a value are its rounding.
 ROUNDING = {"float64": 1e-12, "float32": 1e-5}
-# What is watched: values before the first step, and changes behind each.
+# What is watched: values before the first step, and changes after each.
 OF = {"value": "feature_norm", "change": "feature_update_norm"}
 
 WORDS = {

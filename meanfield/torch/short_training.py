@@ -1,7 +1,7 @@
 """A few steps of training of a PyTorch model, and how large values in it are, and their changes since it began.
 
-    value     |z_t|         root mean square over all elements, behind t steps
-    change    |z_t - z_0|   the same of the change
+    value     |z_t|         root mean square over all elements, after t steps
+    change    |z_t - z_0|   the same of the change since then
 
 of four values z, on the one batch that every step takes: of what the first block reads ("first"), of what comes behind
 half of the blocks ("middle") and behind the last ("last"), and of the outputs.

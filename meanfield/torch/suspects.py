@@ -137,7 +137,7 @@ class Row:
 
     Attributes:
         along: its direction, "width" or "depth".
-        of: "value", before the first step, or "change", behind some.
+        of: "value", before the first step, or "change", after some.
         at: its place.
         after: steps of training before it.
         slope: NaN where there is none, as models leave the floats.

@@ -249,6 +249,19 @@ def test_optimizers_may_know_the_size():
     np.testing.assert_allclose(ratio.mean("draw"), [1, 8 / 12, 8 / 16], rtol=0.1)
 
 
+def test_sizes_that_are_given_already_stay():
+    found = measured(partial(stack, width=12), widths=8, depths=[1, 2, 3], steps=1)
+    xr.testing.assert_equal(found.slope, measured(stack, widths=12, depths=[1, 2, 3], steps=1).slope)
+    with pytest.raises(TypeError, match="factory takes no width"):
+        measured(partial(stack, width=12))
+
+
+def test_both_precisions_say_the_same():
+    single, double = (measured(precision=precision) for precision in ("float32", "float64"))
+    np.testing.assert_allclose(single.slope, double.slope, atol=1e-3)
+    assert (single.slope != double.slope).any()
+
+
 def test_muon_beside_adamw_has_the_table_of_both():
     def both(model):
         hidden = [model[2].weight]
