@@ -51,15 +51,16 @@ def draw(dataset: xr.Dataset) -> Figure:
 def _panel(axes: Axes, dataset: xr.Dataset, along: str, step: int) -> None:
     """Values before the first step, or changes after one."""
     sizes, measured = dataset[along].values, "feature_update_norm" if step else "feature_norm"
-    places = [place for place in map(str, dataset["place"].values) if _row(dataset, along, step, place) is not None]
-    for number, place in enumerate(places):
+    rows = {place: _row(dataset, along, step, place) for place in map(str, dataset["place"].values)}
+    moving = {place: row for place, row in rows.items() if row is not None}
+    for number, (place, row) in enumerate(moving.items()):
         color, marker, name = LOOKS[place]
         values = dataset[f"{measured}_by_{along}"].sel(place=place, step=step).transpose(along, "draw")
         logs = np.log(values.where(values > 0).values)
         middle, error = np.exp(logs.mean(axis=1)), logs.std(axis=1, ddof=1) / np.sqrt(logs.shape[1])
-        label = f"{name}: {_slope(_row(dataset, along, step, place))}"
+        label = f"{name}: {_slope(row)}"
         look: dict[str, Any] = {"fmt": f"{marker}-", "ms": 3.5, "lw": 1.0, "color": color, "label": label}
-        axes.errorbar(aside(sizes, number, len(places)), middle, middle * error, **look)
+        axes.errorbar(aside(sizes, number, len(moving)), middle, middle * error, **look)
         axes.plot(sizes[[0, -1]], middle[[0, 0]], "--", color=GREY, lw=0.7, zorder=1)
     key(axes, "as at the least size", ls="--", lw=0.7)
     log_values(axes)

@@ -141,8 +141,8 @@ def _judged(
     else:
         contest = _contest(law, flat, may_fall=(along, of, at) == ("width", "value", OUTPUTS))
         ruling = contest.weigh(comparisons, dataset.attrs["draws"], tuned_rates.TRAINED_BUDGET)
-    grows = bool(lost.any() or law.settled > 0)
-    return Judged(Row(along, of, at, after, law.settled, ruling.verdict, grows), law, ruling)
+    grows, slope = bool(lost.any() or law.settled > 0), np.nan if lost.any() else law.settled
+    return Judged(Row(along, of, at, after, slope, ruling.verdict, grows), law, ruling)
 
 
 def _unjudged(dataset: xr.Dataset, values: Array, along: str, of: str, at: str) -> str:
