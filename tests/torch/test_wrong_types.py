@@ -32,8 +32,6 @@ OF_RECIPES = ("check_recipe", "parameter_groups", "recipe_of")
 OPTIONS = ("modules", "forward", "reinit", "seed", "precision", "draws")
 SERVED = {("rate", "5"), ("seed", "5"), ("draws", "5"), ("modules", "None"), ("of", "None"), ("kind", "None")}
 SERVED |= {("depths", "5"), ("depths", "[1]"), ("steps", "5")}
-
-
 OTHERS = (*OF_RECIPES, "ParameterGroups", "coordinate_report")
 
 
