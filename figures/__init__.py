@@ -9,8 +9,8 @@ from meanfield.signals import end_when_interrupted
 if sys.argv[:1] == ["-m"]:
     end_when_interrupted()
 
-# Modules of this folder that draw nothing themselves.
-_NOT_FIGURES = ("render", "style")
+# Modules of this folder that draw nothing themselves, or what the library writes and no simulation.
+_NOT_FIGURES = ("render", "style", "model_coordinates")
 
 
 def figure_names() -> list[str]:

@@ -49,6 +49,20 @@ def draw_one(name: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
     return _refusing(lambda: _draw(name, draw, options.dataset, options))
 
 
+def command_of_saved(name: str, made_by: str, draw: Draw) -> NoReturn:
+    """Run `python -m figures.NAME DATASET`, of a dataset that a function made and its user saved, to the end."""
+    sys.exit(draw_saved(name, made_by, draw))
+
+
+def draw_saved(name: str, made_by: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
+    """`python -m figures.NAME DATASET`; the exit status."""
+    parser = FigureParser(prog=f"python -m figures.{name}", description=f"Draw a dataset of {made_by}.")
+    parser.add_argument("dataset", type=Path, help=f"dataset of {made_by}, as its to_netcdf saves it")
+    add_looks(parser)
+    options = parser.parse_args(argv)
+    return _refusing(lambda: _draw_file(draw, options.dataset, made_by, options))
+
+
 def draw_all(argv: Sequence[str] | None = None) -> int:
     """`python -m figures [NAME ...]`; the exit status."""
     names = figure_names()
@@ -71,27 +85,40 @@ def draw_all(argv: Sequence[str] | None = None) -> int:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of both commands."""
+    """Options of commands that draw what simulations make."""
     add = parser.add_argument
     add("--make", action="store_true", help="run the simulation first where its dataset is missing")
     add("--preset", choices=PRESETS, default="default", help="sizes for --make (default: default)")
+    add_looks(parser)
+
+
+def add_looks(parser: argparse.ArgumentParser) -> None:
+    """Options of every command."""
+    add = parser.add_argument
     add("--style", choices=list(STYLES), default="light", help="light, for screens (default), or print")
     add("--format", nargs="+", choices=list(METADATA), default=["png"], help="one or more (default: png)")
 
 
 def _draw(name: str, draw: Draw, path: Path, options: argparse.Namespace) -> None:
-    """One figure in every format asked for, beside its dataset."""
+    """One figure of a simulation's dataset, which is made first where that is asked for."""
     if options.make and not path.exists():
         _make(name, path, options.preset)
     if not path.exists():
         raise FileNotFoundError(f"no dataset {path}; give the one that sims.{name} has written, or --make to run it")
+    _draw_file(draw, path, f"sims.{name}", options)
+
+
+def _draw_file(draw: Draw, path: Path, maker: str, options: argparse.Namespace) -> None:
+    """One figure in every format asked for, beside its dataset."""
+    if not path.exists():
+        raise FileNotFoundError(f"no dataset {path}; give one that {maker} has made")
     try:
         dataset = xr.load_dataset(path, engine="netcdf4")
     except (ValueError, *UNREADABLE):
-        raise ValueError(f"{path} holds no readable dataset; give the one that sims.{name} has written") from None
+        raise ValueError(f"{path} holds no readable dataset; give the one that {maker} has written") from None
     made_by = dataset.attrs.get("command", "")
-    if not f"{made_by} ".startswith(f"python -m sims.{name} "):
-        raise ValueError(f"{path} is no dataset of sims.{name}, but of {made_by or 'an unknown command'}")
+    if not f"{made_by} ".startswith((f"python -m {maker} ", f"{maker} ")):
+        raise ValueError(f"{path} is no dataset of {maker}, but of {made_by or 'an unknown command'}")
     for kind in options.format:
         save(draw, dataset, path.with_suffix(f".{kind}"), options.style)
         print(path.with_suffix(f".{kind}"))

@@ -10,6 +10,8 @@ if find_spec("torch") is None:
     )
 
 from meanfield.torch.carrying import carry
+from meanfield.torch.coordinate_report import coordinate_report
+from meanfield.torch.coordinates import coordinate_check
 from meanfield.torch.parameter_groups import ParameterGroups, parameter_groups
 from meanfield.torch.recipes import check_recipe, recipe_of
 from meanfield.torch.scales import step_scales
@@ -20,6 +22,8 @@ __all__ = [
     "ParameterGroups",
     "carry",
     "check_recipe",
+    "coordinate_check",
+    "coordinate_report",
     "parameter_groups",
     "recipe_of",
     "stable_rate",

@@ -33,6 +33,14 @@ NONE = torch.tensor(torch.nan)
 LAST_ENDED = 8
 
 
+# Adds hooks of its own to a model, for as long as a pass forward lasts.
+Watching = Callable[[nn.Module, ExitStack], None]
+
+
+class LossNotFinite(ValueError):
+    """The loss of a batch is infinite or NaN."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A batch, what a model makes of it, and the loss of that.
@@ -89,17 +97,22 @@ class Pass:
     loss_change: torch.Tensor
 
 
-def gradients(model: nn.Module, task: Task, watched: Collection[str]) -> tuple[dict[str, torch.Tensor], Pass]:
+def gradients(
+    model: nn.Module, task: Task, watched: Collection[str], also: Watching | None = None
+) -> tuple[dict[str, torch.Tensor], Pass]:
     """The gradient of the loss by every parameter that trains, by name, and the calls of the watched modules.
 
+    ``also``: hooks besides, in the pass forward.
+
     Raises:
-        TypeError, ValueError: a loss that is no number, is not finite, or that no parameter moves; parameters without a
-            gradient; outputs that are no tensor of floats.
+        LossNotFinite: a loss that is not.
+        TypeError, ValueError: a loss that is no number, or that no parameter moves; parameters without a gradient;
+            outputs that are no tensor of floats.
     """
     parameters = trained(model)
     _forget_gradients(parameters)
     with _same_start(model, task), torch.enable_grad():
-        made = _run(model, task, watched, [], moves=False)
+        made = _run(model, task, watched, [], moves=False, also=also)
         _require_loss(made.loss)
         made.loss.backward()
     if missing := [name for name, parameter in parameters.items() if parameter.grad is None]:
@@ -135,7 +148,9 @@ def _require_loss(loss: torch.Tensor) -> None:
     if loss.numel() != 1:
         raise ValueError(f"the loss has shape {tuple(loss.shape)}; give one number, as the mean over the batch")
     if not torch.isfinite(loss).all():
-        raise ValueError(f"the loss is {loss.item()} at initial weights; give inputs and weights of which it is finite")
+        raise LossNotFinite(
+            f"the loss is {loss.item()} at initial weights; give inputs and weights of which it is finite"
+        )
     if not loss.requires_grad:
         raise ValueError("no parameter that trains moves the loss; give the loss of the outputs of the model")
 
@@ -184,13 +199,22 @@ def require_agreement(
         )
 
 
-def _run(model: nn.Module, task: Task, watched: Collection[str], stack: list[str], moves: bool) -> Pass:
+def _run(
+    model: nn.Module,
+    task: Task,
+    watched: Collection[str],
+    stack: list[str],
+    moves: bool,
+    also: Watching | None = None,
+) -> Pass:
     """Run a batch through a model and watch its modules; on ``stack`` are those that have begun and not ended."""
     watcher = _Watcher(set(watched), stack, moves)
     with ExitStack() as hooks:
         for name, module in model.named_modules():
             hooks.callback(module.register_forward_pre_hook(watcher.begun(name), prepend=True).remove)
             hooks.callback(module.register_forward_hook(watcher.ended(name)).remove)
+        if also:
+            also(model, hooks)
         made = task.forward(model, task.inputs)
         value = value_of(made)
         if value is None:

@@ -6,7 +6,7 @@ is their first step from rest, a function of the gradient alone (`meanfield.opti
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -208,7 +208,7 @@ class MadeStep(StepOfPyTorch):
         self.name, self._make = name, make
 
     def trial_name(self, model: nn.Module) -> str:
-        return _trial_name(self._made(model))
+        return _trial_name(self.made(model))
 
     def stepped(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> dict[str, Stepped]:
         parameters = trained(model)
@@ -216,7 +216,7 @@ class MadeStep(StepOfPyTorch):
         for name, parameter in parameters.items():
             parameter.data = before[name].to(torch.float64, copy=True)
             parameter.grad = slopes[name].double()
-        optimizers = self._made(model)
+        optimizers = self.made(model)
         self.name = self.name or _names(optimizers)
         require_all_stepped(parameters, optimizers)
         _step(optimizers)
@@ -228,14 +228,15 @@ class MadeStep(StepOfPyTorch):
     def kept(self, model: nn.Module, slopes: Mapping[str, torch.Tensor]) -> tuple[float, float] | None:
         names = {id(parameter): name for name, parameter in trained(model).items()}
         shares, epsilons = [], []
-        for optimizer in self._made(model):
+        for optimizer in self.made(model):
             for group in optimizer.param_groups if isinstance(optimizer, ADAM) else ():
                 epsilons.append(float(group["eps"]))
                 sizes = [slopes[names[id(parameter)]].double().abs().flatten() for parameter in group["params"]]
                 shares += [each[each > 0] / (each[each > 0] + epsilons[-1]) for each in sizes]
         return (float(torch.cat(shares).mean()), epsilons[0]) if sum(map(len, shares)) else None
 
-    def _made(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+    def made(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """The optimizers of a model."""
         made = self._make(model)
         if not (optimizers := _optimizers(made)):
             raise TypeError(
@@ -313,10 +314,16 @@ def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
         group["lr"] = torch.full_like(group["lr"], relative) if isinstance(group["lr"], torch.Tensor) else relative
         if "weight_decay" in group:
             group["weight_decay"] = 0.0
+    require_one_gradient(optimizers)
+    for optimizer in optimizers:
+        type(optimizer).step(optimizer)
+
+
+def require_one_gradient(optimizers: Iterable[torch.optim.Optimizer]) -> None:
+    """Raise ValueError where a step takes the gradients of several places."""
     for optimizer in optimizers:
         if inspect.signature(type(optimizer).step).parameters["closure"].default is inspect.Parameter.empty:
             raise ValueError(f"a step of {type(optimizer).__name__} takes several gradients; give one that takes one")
-        type(optimizer).step(optimizer)
 
 
 def _parameters(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[nn.Parameter]:

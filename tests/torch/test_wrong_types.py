@@ -3,8 +3,10 @@
 import inspect
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+import xarray as xr
 
 from tests.test_wrong_types import REFUSALS, WRONG
 
@@ -19,6 +21,8 @@ def linear():
 
 GOOD = {"model": linear, "small": linear, "large": linear, "loss": torch.nn.functional.cross_entropy, "rate": 0.1}
 GOOD |= {"batches": [(torch.ones(4, 3), torch.arange(4) % 2)], "optimizer": "sgd", "draws": 2}
+GOOD |= {"factory": lambda width: torch.nn.Linear(3, 2 * width), "widths": [1, 2, 3], "depths": 1, "steps": 1}
+OWN = {"coordinate_check": {"optimizer": partial(torch.optim.SGD, lr=0.1)}}
 # Of recipes and groups, which take modules.
 WIDE, NARROW = torch.nn.Linear(6, 2), torch.nn.Linear(3, 2)
 RECIPES = {"model": WIDE, "optimizer": torch.optim.SGD(WIDE.parameters(), lr=0.1), "base_model": NARROW, "lr": 0.1}
@@ -26,18 +30,21 @@ RECIPES |= {"base_optimizer": torch.optim.SGD(NARROW.parameters(), lr=0.1), "con
 RECIPES |= {"multipliers": None, "base_multipliers": None, "names": None, "weight_decay": 0.1, "eps": 1e-8}
 OF_RECIPES = ("check_recipe", "parameter_groups", "recipe_of")
 OPTIONS = ("modules", "forward", "reinit", "seed", "precision", "draws")
-SERVED = {("rate", 5), ("seed", 5), ("draws", 5), ("modules", None), ("of", None), ("kind", None)}
+SERVED = {("rate", "5"), ("seed", "5"), ("draws", "5"), ("modules", "None"), ("of", "None"), ("kind", "None")}
+SERVED |= {("depths", "5"), ("depths", "[1]"), ("steps", "5")}
+OTHERS = (*OF_RECIPES, "ParameterGroups", "coordinate_report")
 
 
-@pytest.mark.parametrize("name", [name for name in mft.__all__ if name not in (*OF_RECIPES, "ParameterGroups")])
+@pytest.mark.parametrize("name", [name for name in mft.__all__ if name not in OTHERS])
 def test_wrong_arguments_are_refused(name):
     function = getattr(mft, name)
     parameters = inspect.signature(function).parameters
-    good = {each: value for each, value in GOOD.items() if each in parameters or each == "draws"}
+    taken = {*parameters, *(OPTIONS if "options" in parameters else ())}
+    good = {each: value for each, value in (GOOD | OWN.get(name, {})).items() if each in taken}
     function(**good)
     for each in {*good, *OPTIONS, *(extra for extra in ("of", "kind") if extra in parameters)}:
         for wrong in WRONG:
-            if isinstance(wrong, dict | list) or (each, wrong) not in SERVED:
+            if (each, repr(wrong)) not in SERVED:
                 with pytest.raises(REFUSALS):
                     function(**good | {each: wrong})
 
@@ -54,6 +61,12 @@ def test_wrong_models_and_numbers_are_refused(name):
             if isinstance(wrong, dict | list) or not is_served:
                 with pytest.raises(REFUSALS):
                     function(**good | {each: wrong})
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, xr.Dataset()])
+def test_a_report_is_of_a_coordinate_check(wrong):
+    with pytest.raises(REFUSALS):
+        mft.coordinate_report(wrong)
 
 
 def test_without_pytorch_the_room_names_its_extra():
