@@ -10,7 +10,13 @@ import xarray as xr
 from torch import nn
 
 from meanfield.common.seeds import checked_seed
-from meanfield.common.validation import PremiseWarning, require_choice, require_draws, require_positive
+from meanfield.common.validation import (
+    PremiseWarning,
+    require_choice,
+    require_draws,
+    require_instances,
+    require_positive,
+)
 from meanfield.torch.kinds import KINDS, families_of, kind_of
 from meanfield.torch.models import taken_batches
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
@@ -39,6 +45,7 @@ def carry(
     optimizer: Any,
     of: str | None = None,
     kind: str | None = None,
+    measured: tuple[xr.Dataset, xr.Dataset] | None = None,
     **options: Any,
 ) -> xr.Dataset:
     """The learning rate for one PyTorch model from the rate that was tuned on another, of another depth or width.
@@ -56,6 +63,7 @@ def carry(
         loss, batches, optimizer: as for `step_scales`, but not an optimizer that steps one of the models.
         of: what the step moves: "outputs", "last", "relative" or "absolute"; by the optimizer if left out.
         kind: of both models, as for `starting_rate`.
+        measured: what `step_scales` has given for both under the same arguments, where it is at hand.
         options: of `step_scales`.
 
     Returns:
@@ -86,9 +94,12 @@ def carry(
     shown = first_model(small, **options)
     name, kind = step_of(optimizer, small).trial_name(shown), kind_of(shown, kind)
     of = _wanted(of, name, kind)
-    number = require_draws("draws", options.get("draws", DRAWS))
-    taken = taken_batches(batches, number, checked_seed(options.get("seed", 0)))
-    both = [step_scales(model, loss, taken, optimizer=optimizer, **options) for model in (small, large)]
+    if measured is None:
+        number = require_draws("draws", options.get("draws", DRAWS))
+        taken = taken_batches(batches, number, checked_seed(options.get("seed", 0)))
+        both = [step_scales(model, loss, taken, optimizer=optimizer, **options) for model in (small, large)]
+    else:
+        both = list(require_instances("measured", measured, xr.Dataset, "datasets of step_scales"))
     last = [str(scales.attrs["last_kind"]) for scales in both]
     if last[0] != last[1]:
         raise ValueError(

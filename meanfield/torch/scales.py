@@ -78,9 +78,10 @@ def step_scales(
     Returns:
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
-        say which value is the ``last_layer``. With groups there is update_energy_of_group over ``group`` and ``layer``,
-        with its _stderr, the mean squares of the changes that each makes alone. Dimensionless. A draw costs as
-        much as two to four steps of training in the same precision, and singular values under optimizers of matrices.
+        say which value is the ``last_layer``, and the ``block_names`` of the model. With groups there is
+        update_energy_of_group over ``group`` and ``layer``, with its _stderr, the mean squares of the changes that each
+        makes alone. Dimensionless. A draw costs as much as two to four steps of training in the same precision, and
+        singular values under optimizers of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get
@@ -166,12 +167,13 @@ def _measured(
     wanted = [each for each in made.calls if each.module in set(leaves(model) if modules is None else modules)]
     if not wanted:
         raise ValueError("none of the modules is called with a tensor of floats as its value; choose others")
-    last = last_layer(model, made, modules)
+    last, in_blocks = last_layer(model, made, modules), block_calls(model, made)
     kinds = tuple(type(model.get_submodule(each.module)).__name__ for each in (*wanted, last))
     said = {
         "last_layer": last.place,
         "last_kind": kinds[-1],
-        "blocks": len(block_calls(model, made)),
+        "blocks": len(in_blocks),
+        "block_names": " ".join(dict.fromkeys(each.module for each in in_blocks)),
         "normalised": normalised(model, made),
     }
     by_group = [

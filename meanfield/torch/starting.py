@@ -7,6 +7,7 @@ import torch
 import xarray as xr
 from torch import nn
 
+from meanfield.common.validation import require_instance
 from meanfield.torch.kinds import KINDS, families_of, kind_of
 from meanfield.torch.scales import first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
@@ -24,6 +25,7 @@ def starting_rate(
     *,
     optimizer: Any,
     kind: str | None = None,
+    measured: xr.Dataset | None = None,
     **options: Any,
 ) -> xr.Dataset:
     """A learning rate for a PyTorch model under an optimizer, with nothing tuned, and the interval to expect it in.
@@ -39,6 +41,7 @@ def starting_rate(
             There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class.
         kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
             classes of the modules: any with attention in its name, any convolution, or neither.
+        measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again.
         options: of `step_scales`. The last layer is as there: choose modules where the last block is another.
 
     Returns:
@@ -66,7 +69,9 @@ def starting_rate(
     shown = first_model(model, **options)
     name, kind = calibrated(step_of(optimizer, model).trial_name(shown)), kind_of(shown, kind)
     calibration = CALIBRATIONS[name][KINDS[kind]]
-    scales = step_scales(model, loss, batches, optimizer=optimizer, **options)
+    if measured is not None:
+        require_instance("measured", measured, xr.Dataset, "the dataset of step_scales")
+    scales = step_scales(model, loss, batches, optimizer=optimizer, **options) if measured is None else measured
     require_last(scales, calibration.of)
     families, of_loss = families_of(kind, scales), scales.attrs["loss"]
     premises = (

@@ -94,6 +94,23 @@ def test_carried_rates_of_pre_norm_transformers_are_warned_of():
     assert same["rates"].values.tolist() == [0.1] * 4
 
 
+def test_what_has_been_measured_is_not_measured_again():
+    data = models.token_loss, [models.tokens()]
+    how = {"optimizer": torch.optim.AdamW, "draws": 3}
+    both = tuple(mft.step_scales(gpt(depth), *data, **how) for depth in (1, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.PremiseWarning)
+        started = [mft.starting_rate(gpt(1), *data, measured=given, **how) for given in (None, both[0])]
+        carried = [mft.carry(0.1, gpt(1), gpt(3), *data, measured=given, **how) for given in (None, both)]
+    assert started[0].identical(started[1])
+    assert carried[0].identical(carried[1])
+    assert both[1].attrs["block_names"].split() == [f"transformer.h.{block}" for block in range(3)]
+    with pytest.raises(TypeError, match="measured is 3; give the dataset of step_scales"):
+        mft.starting_rate(gpt(1), *data, measured=3, **how)
+    with pytest.raises(TypeError, match="an entry of measured is 3; give datasets of step_scales"):
+        mft.carry(0.1, gpt(1), gpt(3), *data, measured=(both[0], 3), **how)
+
+
 def test_one_block_is_a_last_layer_as_many_are():
     scales = mft.step_scales(gpt(1), models.token_loss, [models.tokens()], optimizer="adamw", draws=2)
     assert scales.attrs["last_layer"] == "transformer.h.0"
