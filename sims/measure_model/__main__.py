@@ -11,6 +11,7 @@ modules of the largest size move most, and which parameters move them. It takes 
 
 import argparse
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 import xarray as xr
 
@@ -67,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     require_draws("--draws", options.draws)
     require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
     require_choice("--precision", options.precision, PRECISIONS)
-    from sims.measure_model.measured import Asked, measure  # needs PyTorch, and says so
+    import_module("meanfield.torch")  # which says what to install where PyTorch is missing
+    from sims.measure_model.measured import Asked, measure
 
     asked = Asked.by(options)
     results = Results("measure_model", asked.key, options)
