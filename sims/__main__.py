@@ -37,6 +37,7 @@ COMMANDS = {
     "training_assumptions": "what Zheng et al. 2026 assume of training, measured on images",
     "reported_losses": "what the losses that Zheng et al. 2026 print say of its own claims",
     "identities": "statements that hold to rounding, or do not",
+    "measure_model": "a PyTorch model of your own: its rate, and what one step of it moves",
     "hyperparameters": "the hyperparameters of a large net from those of a small one",
     "check_recipe": "which numbers of a training recipe are not those of a table",
     "table_cells": "the powers that norms ask for in the cells of hyperparameter tables",

@@ -14,8 +14,8 @@ from meanfield.verification.claims import Kind
 from sims import simulation as simulation_module
 from sims.claims.catalogue import CLAIMS
 
-# Commands that draw nothing and judge nothing: they serve numbers to those who need them.
-SERVICES = ("check_recipe", "claims", "hyperparameters", "sweep")
+# Commands that judge nothing: they serve numbers to those who need them.
+SERVICES = ("check_recipe", "claims", "hyperparameters", "measure_model", "sweep")
 # What judges the claim that its user gives.
 OF_ITS_USERS = ("depth_law",)
 # Claims that no paper makes: what we ask beside those that it does.

@@ -53,6 +53,7 @@ class Document:
         findings: verdicts, in order.
         parts: notes and tables.
         brief: the table that is printed where there is room for one (default: the first).
+        shown: notes and tables that are printed in its place, all of them.
         steps: what to run next.
         words: those that this report alone uses, with what they mean.
     """
@@ -63,6 +64,7 @@ class Document:
     findings: Sequence[Finding] = ()
     parts: Sequence[str | Grid] = ()
     brief: Grid | None = None
+    shown: Sequence[str | Grid] = ()
     steps: Sequence[Step] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,6 +84,9 @@ class Document:
         everything = ("--full", "all tables, the evidence of every verdict, and what words mean")
         steps = self._steps([*self.steps[:MOST_STEPS], everything])
         fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
+        if self.shown:
+            chosen = [part if isinstance(part, str) else part.narrowed().text() for part in self.shown]
+            return _joined([*fixed[:2], *map(_fitted_lines, chosen), fixed[2]])
         room = lines - len("\n\n".join(fixed).splitlines()) - 1
         grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
         grid = next((grid.narrowed() for grid in grids), None)

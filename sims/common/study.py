@@ -108,14 +108,19 @@ class Study(Command):
         return [(f"--preset {name}", f"larger sizes and more draws ({self.presets[name].takes} on two cores)")]
 
     def pictures(self, dataset: xr.Dataset, kinds: Sequence[str]) -> Mapping[str, bytes]:
-        """The figure, drawn once, as files of these kinds hold it.
+        """The figure, drawn once, as files of these kinds hold it."""
+        return pictures_of(self.name, dataset, kinds)
 
-        Here alone something is imported late: what draws takes a second to load, and no command but one that has
-        measured needs it.
-        """
-        draw, render = import_module(f"figures.{self.name}").draw, import_module("figures.render")
-        drawn: Mapping[str, bytes] = render.pictures(draw, dataset, kinds)
-        return drawn
+
+def pictures_of(name: str, dataset: xr.Dataset, kinds: Sequence[str]) -> Mapping[str, bytes]:
+    """The figure `figures/NAME.py` of a dataset, drawn once, as files of these kinds hold it.
+
+    Here alone something is imported late: what draws takes a second to load, and no command but one that has measured
+    needs it.
+    """
+    draw, render = import_module(f"figures.{name}").draw, import_module("figures.render")
+    drawn: Mapping[str, bytes] = render.pictures(draw, dataset, kinds)
+    return drawn
 
 
 def run_as_command(name: str) -> NoReturn:

@@ -21,8 +21,8 @@ from sims.common.study import Study
 from tests.sims.commands import unread
 
 SIMULATIONS = sims.NAMES
-# What asks for a file or an optimizer, and so has nothing to start from.
-WITHOUT_PRESETS = {"check_recipe", "hyperparameters", "sweep"}
+# What asks for a file, an optimizer or a model, and so has nothing to start from.
+WITHOUT_PRESETS = {"check_recipe", "hyperparameters", "measure_model", "sweep"}
 WITH_PRESETS = [name for name in SIMULATIONS if isinstance(simulation_module(name), Study)]
 
 

@@ -1,0 +1,302 @@
+"""The command for a PyTorch model of one's own: the library's numbers, what the report names, and what it refuses."""
+
+import json
+import re
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims import simulation
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
+
+import meanfield.torch as mft  # noqa: E402
+from sims.measure_model import measured  # noqa: E402
+from sims.measure_model.dataset import fitted  # noqa: E402
+from sims.measure_model.report import document, out_of_line  # noqa: E402
+from tests.torch import models  # noqa: E402
+
+COMMAND = simulation("measure_model")
+HOW = {"optimizer": "adamw", "draws": 2}
+
+
+# What the command imports from here.
+
+
+def batches():
+    return [models.tokens(seed=seed) for seed in range(2)]
+
+
+def pictures():
+    return [models.images(seed=seed) for seed in range(2)]
+
+
+def broken(depth):
+    model = models.GPT(depth=depth)
+    torch.nn.init.constant_(model.transformer.h[1].ln_2.weight, 30.0)
+    return model
+
+
+def fast_gain(model):
+    """A gain whose learning rate is a thousand times that of all else."""
+    gain = model.transformer.h[0].ln_2.weight
+    others = [parameter for parameter in model.parameters() if parameter is not gain]
+    return torch.optim.AdamW([{"params": others, "lr": 1e-3}, {"params": [gain], "lr": 1.0}])
+
+
+def no_model(depth):
+    return depth
+
+
+def failing(depth):
+    if depth > 1:
+        raise RuntimeError("too deep")
+    return models.GPT(depth=depth)
+
+
+class Narrow(torch.nn.Linear):
+    def __init__(self, depth):
+        super().__init__(36, 3)
+        self.depth = depth
+
+    def forward(self, x):
+        return super().forward(x.flatten(1)[:, : 36 if self.depth < 2 else 10])
+
+
+GPT = ["tests.torch.models:GPT", "--loss", "cross_entropy", "--data", f"{__name__}:batches", "--draws", "2"]
+RESNET = ["tests.torch.models:ResNet", "--loss", "cross_entropy", "--data", f"{__name__}:pictures", "--draws", "2"]
+
+
+def run(arguments, path):
+    assert COMMAND.main([*arguments, "--out", str(path)]) == 0
+    return xr.load_dataset(path, engine="netcdf4")
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory):
+    """A carried run with everything that it writes, and the folder."""
+    folder = tmp_path_factory.mktemp("gpt")
+    sizes = ["--sizes", "depth=1,3", "--carry", "0.1@depth=1"]
+    return run([*GPT, *sizes], folder / "run.nc"), folder
+
+
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+def test_the_command_has_the_numbers_of_the_library(gpt):
+    dataset, _ = gpt
+    data = measured.cross_entropy, batches()
+    factories = {f"depth={depth}": partial(models.GPT, depth=depth) for depth in (1, 3)}
+    for size, factory in factories.items():
+        at, started = dataset.sel(size=size), mft.starting_rate(factory, *data, **HOW)
+        for name in ("rate", "low", "high"):
+            assert float(at[f"started_{name}"]) == float(started[name])
+        names = started["module"].values.tolist()
+        np.testing.assert_array_equal(at["relative_update_energy"].sel(module=names), started["relative_update_energy"])
+        np.testing.assert_array_equal(
+            at["scale"].sel(of="outputs"), started["output_learning_rate_scale_quantile"].sel(quantile=0.5)
+        )
+    carried = mft.carry(0.1, *factories.values(), *data, **HOW)
+    for name in ("rate", "low", "high"):
+        assert float(dataset[f"carried_{name}"].sel(size="depth=3")) == float(carried[name])
+    said = " ".join(document(dataset).short().split())
+    assert f"The rate 0.1 at depth=1 becomes {float(carried['rate']):.2g} at depth=3." in said
+    assert f"{float(dataset['started_rate'][0]):.2g}" in said
+
+
+def test_changes_of_modules_and_groups_are_those_of_the_library(gpt):
+    dataset, _ = gpt
+    places = dataset["place"].values.tolist()
+    blocks = [f"transformer.h.{block}" for block in range(3)]
+    assert places == ["transformer.wte", "transformer.wpe", *blocks, "transformer.ln_f", "lm_head"]
+    gains = ["*.ln_?.weight", "*.ln_f.weight"]
+    factory, data = partial(models.GPT, depth=3), (measured.cross_entropy, batches())
+    scales = mft.step_scales(factory, *data, modules=places, groups={"norm gains": gains}, **HOW)
+    np.testing.assert_array_equal(dataset["place_relative_update_energy"], scales["relative_update_energy"])
+    np.testing.assert_allclose(
+        dataset["place_energy_of_group"].sel(group="norm gains"), scales["update_energy_of_group"][0], rtol=1e-12
+    )
+    assert set(dataset["group"].values) == {"embeddings", "attention", "weights", "norm gains", "biases"}
+
+
+def test_it_writes_a_page_and_a_figure_and_is_read_again(gpt, capsys):
+    dataset, folder = gpt
+    assert (folder / "run.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "run.html").read_text()
+    assert "image/svg+xml" in page
+    assert "transformer.h.2" in page
+    assert [str(name) for name in dataset.variables if not dataset[name].attrs.get("long_name")] == []
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    sizes = ["--sizes", "depth=1,3", "--out", str(folder / "run.nc")]
+    assert COMMAND.main([*GPT, *sizes, "--carry", "0.1@depth=1"]) == 0
+    assert "reading the finished run" in capsys.readouterr().out
+    assert COMMAND.main([*GPT, *sizes]) == 2
+    assert "was not written by this run" in capsys.readouterr().err
+
+
+def test_the_report_fits_a_screen(gpt):
+    text = document(gpt[0]).short()
+    assert len(text.splitlines()) <= 50
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_a_gain_that_is_too_large_is_named_and_a_right_model_is_not_blamed(gpt, tmp_path, capsys):
+    wrong = run([f"{__name__}:broken", *GPT[1:], "--sizes", "depth=3"], tmp_path / "run.nc")
+    said = " ".join(capsys.readouterr().out.split())
+    (factor,) = re.findall(r"transformer\.h\.1\.ln_2 stands out: its values are (\d+) times those of its like", said)
+    assert 25 < float(factor) < 35
+    assert out_of_line(wrong)["transformer.h.1.ln_2"] == pytest.approx(30, rel=0.05)
+    assert max(out_of_line(gpt[0]).values()) < 3
+    assert "No module's values are out of line with those of its like in other blocks" in document(gpt[0]).text()
+
+
+def test_the_one_parameter_that_moves_all_is_named(tmp_path, capsys):
+    fast = ["--sizes", "depth=2", "--optimizer", f"{__name__}:fast_gain"]
+    run([*GPT, *fast], tmp_path / "run.nc")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "norm gains move it most" in said
+    assert re.search(r"of these transformer\.h\.0\.ln_2\.weight moves it \d+ times as far as", said)
+
+
+def test_a_residual_net_over_two_sizes(tmp_path, capsys):
+    sizes = ["--sizes", "depth=1,2", "--sizes", "channels=4", "--optimizer", "sgd"]
+    dataset = run(
+        [*RESNET, *sizes, "--modules", "layer?.*", "--groups", "convolutions=*.conv?.weight"], tmp_path / "run.nc"
+    )
+    assert dataset["size"].values.tolist() == ["depth=1,channels=4", "depth=2,channels=4"]
+    assert dataset["axis"].values.tolist() == ["depth"]
+    rates = dataset["scale"].sel(of="outputs").values
+    slope = float(dataset["slope"].sel(of="outputs", axis="depth"))
+    assert slope == pytest.approx(np.log(rates[1] / rates[0]) / np.log(2))
+    assert dataset["group"].values.tolist() == ["convolutions"]
+    assert f"depth^({slope:.2f} +- " in capsys.readouterr().out
+
+
+def test_slopes_over_several_sizes_have_the_errors_of_their_points():
+    depths, widths = np.array([2.0, 4.0, 2.0, 4.0]), np.array([8.0, 8.0, 16.0, 16.0])
+    values = 3 * depths**-1.5 * widths**-0.5
+    design = np.stack([np.ones(4), np.log(depths), np.log(widths)], axis=1)
+    slopes, errors, chance = fitted(design, values, 0.1 * values)
+    np.testing.assert_allclose(slopes, [-1.5, -0.5])
+    np.testing.assert_allclose(errors, 0.1 / np.log(2))
+    assert chance == pytest.approx(1.0)
+    assert np.isnan(fitted(design, values * [1, 1, 1, np.nan], values)[0]).all()
+
+
+def test_optimizers_without_a_trial_have_scales_and_no_rate(tmp_path, capsys):
+    dataset = run([*RESNET, "--sizes", "depth=1", "--optimizer", "torch.optim:Adagrad"], tmp_path / "run.nc")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No rate to start from is named: no trial has a constant for Adagrad" in said
+    assert dataset["started_rate"].isnull().all()
+    assert dataset["scale"].notnull().all()
+
+
+def test_what_is_measured_of_a_size_is_kept_where_the_next_one_fails(tmp_path, capsys, monkeypatch):
+    narrow = [f"{__name__}:Narrow", *RESNET[1:], "--out", str(tmp_path / "run.nc"), "--sizes"]
+    assert COMMAND.main([*narrow, "depth=1,2"]) == 2
+    complaint = capsys.readouterr().err.splitlines()[-1]
+    assert complaint.startswith("error: at depth=2: RuntimeError: mat1 and mat2 shapes cannot be multiplied")
+    assert "(test_measure_model.py, line" in complaint
+    assert [path.suffix for path in tmp_path.iterdir()] == [".pieces"]
+    steps = []
+    monkeypatch.setattr(mft, "step_scales", lambda *given, **how: steps.append(how) or _measured(*given, **how))
+    assert COMMAND.main([*narrow, "depth=1"]) == 0
+    assert all("groups" in how for how in steps)
+    assert not list(tmp_path.glob(".*"))
+
+
+_measured = mft.step_scales
+
+
+def test_tokens_of_a_file_stay_whole_numbers(tmp_path):
+    tokens, following = models.tokens(samples=8)
+    np.savez(tmp_path / "tokens.npz", inputs=tokens.numpy().astype(np.uint16), targets=following.numpy())
+    given = ["--data", str(tmp_path / "tokens.npz"), "--batch-size", "4", "--sizes", "depth=1"]
+    dataset = run([*GPT[:3], *given, "--draws", "2"], tmp_path / "run.nc")
+    assert dataset.attrs["batch"] == "2 batches of inputs (4, 6)"
+
+
+def test_cross_entropy_asks_where_the_classes_are():
+    logits, targets = torch.randn(2, 4, 5), torch.randint(4, (2, 5))
+    assert measured.cross_entropy(logits, targets) == torch.nn.functional.cross_entropy(logits, targets)
+    turned = measured.cross_entropy(logits.transpose(1, 2), targets)
+    assert float(turned) == pytest.approx(float(measured.cross_entropy(logits, targets)))
+    with pytest.raises(ValueError, match="on the second axis or the last"):
+        measured.cross_entropy(torch.randn(2, 5, 5), targets)
+    with pytest.raises(TypeError, match="gives a tuple, and cross_entropy takes one tensor"):
+        measured.cross_entropy((logits, None), targets)
+
+
+OWN = f"{__name__}:"
+REFUSED = {
+    "nowhere:gpt": "the factory nowhere:gpt: importing nowhere raises ModuleNotFoundError: No module named 'nowhere'",
+    "train.py:gpt": "give the module as Python imports it, train:gpt",
+    "gpt": "the factory is 'gpt'; give package.module:name",
+    f"{OWN}nothing": "has no 'nothing'; it has",
+    f"{OWN}no_model --sizes depth=2": "no_model makes int at depth=2; give a function that makes a torch.nn.Module",
+    f"{OWN}failing --sizes depth=1,2": "at depth=2: RuntimeError: too deep (test_measure_model.py, line",
+    f"{OWN}broken": "broken needs depth; give --sizes depth=NUMBER",
+    f"{OWN}broken --sizes depht=2": "takes no 'depht', which --sizes gives; it takes depth",
+    f"{OWN}broken --sizes depth=2,2": "repeats a number",
+    f"{OWN}broken --sizes depth=2 --sizes depth=3": "--sizes gives depth twice",
+    f"{OWN}broken --sizes depth=deep": "has 'deep'; give positive numbers",
+    f"{OWN}broken --sizes depth=0": "is 0; it must be at least 1",
+    f"{OWN}broken --sizes depth": "is no NAME=NUMBER,NUMBER,..",
+    f"{OWN}broken --sizes depth=2 --loss hinge": "--loss is 'hinge'; choose one of 'cross_entropy', 'mse'",
+    f"{OWN}broken --sizes depth=2 --data photos": "--data is 'photos'; give FILE.npz",
+    f"{OWN}broken --sizes depth=2 --data nowhere.npz": "--data nowhere.npz is not there",
+    f"{OWN}broken --sizes depth=2 --length 4": "--length is of windows of text",
+    f"{OWN}broken --sizes depth=2 --batch-size 4": "has batches of its own size; leave --batch-size out",
+    f"{OWN}broken --sizes depth=2 --optimizer adamx": "--optimizer is 'adamx'; choose one of",
+    f"{OWN}broken --sizes depth=2 --carry 0.1": "give the tuned learning rate and its size, such as 0.003@depth=4",
+    f"{OWN}broken --sizes depth=2 --carry 0.1@depth=3": "depth=3 is none of the sizes that are measured, depth=2",
+    f"{OWN}broken --sizes depth=2 --groups gains": "is no NAME=PATTERN",
+    f"{OWN}broken --sizes depth=2 --groups gains=*.gain": "--groups has *.gain, which fits nothing at depth=2",
+    f"{OWN}broken --sizes depth=2 --modules block.*": "--modules has block.*, which fits nothing at depth=2",
+    f"{OWN}broken --sizes depth=2 --draws 1": "--draws is 1",
+    f"{OWN}broken --sizes depth=2 --precision float16": "--precision is 'float16'",
+    f"{OWN}broken --sizes depth=2 --out run.txt": "must end in .nc",
+}
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_bad_input_gets_one_line_before_any_work(given, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    factory, *others = given.split()
+    assert COMMAND.main([factory, *GPT[1:], *others]) == 2
+    complaint = capsys.readouterr().err
+    assert REFUSED[given] in complaint
+    assert complaint.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"labels": np.zeros(4)}, "has no 'inputs'"),
+        ({"inputs": np.zeros((4, 2)), "more": np.zeros(4)}, "has no 'targets'"),
+        ({"inputs": np.full((4, 2), np.nan), "labels": np.zeros(4)}, "give finite real numbers"),
+        ({"inputs": np.zeros((4, 2)), "labels": np.zeros(3)}, "4 inputs and targets of shape (3,)"),
+        ({"inputs": np.zeros((4, 2)), "labels": np.zeros(4)}, "holds 4 samples, and a batch takes 64"),
+    ],
+)
+def test_files_that_lack_something_are_refused(arrays, sentence, tmp_path, capsys):
+    np.savez(tmp_path / "data.npz", **arrays)
+    assert COMMAND.main([*GPT[:3], "--data", str(tmp_path / "data.npz")]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_without_pytorch_the_command_names_its_extra():
+    """And --help needs none."""
+    code = "import sys; sys.modules['torch'] = None; import sims; command = sims.simulation('measure_model')"
+    given = json.dumps(GPT)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; sys.exit(command.main({given}))"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: meanfield.torch measures models of PyTorch, which is not installed")
+    assert done.stderr.count("\n") == 1
+    shown = subprocess.run([sys.executable, "-c", f"{code}; command.main(['--help'])"], capture_output=True, text=True)
+    assert "package.module:name" in shown.stdout
