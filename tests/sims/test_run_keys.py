@@ -13,10 +13,9 @@ from sims.looped_update import STUDY as looped_update
 from tests.sims.commands import finished_run
 
 # The module; its function of this name is what the room lists.
-# Simulations with a dataset of their own; `sweep` and `claims` gather those of others.
-NAMES = sims.NAMES
+# Simulations with a dataset of their own, whose run has a key.
 OTHERS = ("check_recipe", "claims", "hyperparameters", "measure_model", "sweep")
-NAMES = [name for name in NAMES if name not in OTHERS]
+NAMES = [name for name in sims.NAMES if name not in OTHERS]
 # What no number depends on, what only prints, and what a file of one's own takes with it (seen below).
 BESIDE = {"help", "preset", "times", "out", "force", "full", "format", "workers", "scheduler"}
 BESIDE |= {"labels"}
