@@ -21,6 +21,8 @@ LOOKS = {
     "outputs": (FURTHER[4], "D", "outputs"),
 }
 VERDICTS = {"CONFIRMED": "flat", "REFUTED": "not flat", "INCONCLUSIVE": "undecided"}
+# Below this exponent what is confirmed falls, as outputs may before the first step.
+MAY_FALL = -0.25
 # Panels of changes, of the steps that are drawn: the first, the last, and some between.
 MOST_STEPS = 3
 # Decades of an axis at least, on which what is flat looks flat.
@@ -79,6 +81,8 @@ def _row(dataset: xr.Dataset, along: str, step: int, place: str) -> xr.Dataset |
 
 def _slope(row: xr.Dataset) -> str:
     said = VERDICTS[str(row["verdict"].values)]
+    if said == "flat" and row["slope"] < MAY_FALL:
+        said = "may fall"
     if row["slope"].isnull():
         return said
     return f"${float(row['slope']):+.2f} \\pm {float(row['slope_stderr']):.2f}$, {said}"

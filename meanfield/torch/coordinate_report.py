@@ -15,6 +15,7 @@ WIDTH = 110
 # The direction whose size stays as the other grows.
 OTHER = {"width": "depth", "depth": "width"}
 HOW = "slope s of log y = a + s log x + c / x, draw by draw; plain: of a straight line"
+FALLING = "\nbefore training outputs may fall with the width, which counts as flat"
 EACH_ALONE = (
     "What could be wrong, by the slopes that are not flat: any one of these cells, if it is off by this factor against "
     "the least size, or several that add up to it. In brackets is how the table scales it with that size."
@@ -65,13 +66,13 @@ def _answer(dataset: xr.Dataset) -> str:
     verdicts = dataset["verdict"].values
     counts = {verdict: int(np.sum(verdicts == verdict)) for verdict in Verdict}
     said = f"{dataset.attrs['verdict']}: of {len(verdicts)} slopes {counts[Verdict.CONFIRMED]} are flat"
-    said += f", {counts[Verdict.REFUTED]} are not" * bool(counts[Verdict.REFUTED])
+    said += f", {counts[Verdict.REFUTED]} are not flat" * bool(counts[Verdict.REFUTED])
     if not counts[Verdict.INCONCLUSIVE]:
         return f"{said}."
     needed = np.nan_to_num(dataset["draws_needed"].values[verdicts == Verdict.INCONCLUSIVE], nan=np.inf)
     half = announced(float(np.median(needed)))
     many = "more draws, or sizes farther apart," if half is None else f"{half:g} draws"
-    return f"{said}, {counts[Verdict.INCONCLUSIVE]} are undecided, half of which {many} would decide."
+    return f"{said}; undecided: {counts[Verdict.INCONCLUSIVE]}, half of which {many} would decide."
 
 
 def _heading(dataset: xr.Dataset, directions: list[str]) -> str:
@@ -79,7 +80,8 @@ def _heading(dataset: xr.Dataset, directions: list[str]) -> str:
     sizes = ", ".join(f"{along}s {' '.join(map(str, dataset[along].values))} {others[along]}" for along in directions)
     run = "{draws} draws, seed {seed}; {steps} steps in {precision}, loss {loss}".format_map(dataset.attrs)
     table = f"; table of {dataset.attrs['table']}" if dataset.attrs["table"] else ""
-    return f"{sizes}; {run}\n{HOW}; flat: within {dataset.attrs['flat']:g}{table}"
+    falling = FALLING if "width" in directions else ""
+    return f"{sizes}; {run}\n{HOW}; flat: within {dataset.attrs['flat']:g}{table}{falling}"
 
 
 def _slopes(dataset: xr.Dataset) -> str:

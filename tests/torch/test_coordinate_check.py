@@ -440,6 +440,8 @@ def test_the_report_has_question_answer_slopes_and_cells(standard, by_table):
     confirmed = mft.coordinate_report(by_table[0])
     assert "\nCONFIRMED: of 12 slopes 12 are flat.\n" in confirmed
     assert "could be wrong" not in confirmed
+    assert "before training outputs may fall with the width" in confirmed
+    assert "may fall" not in mft.coordinate_report(by_table[1])
     with pytest.raises(ValueError, match="no slopes that were judged"):
         mft.coordinate_report(standard.drop_dims("row"))
 
@@ -452,6 +454,7 @@ def test_the_figure_shows_every_slope(standard, by_table):
         words = [text.get_text() for axes in figure.axes for text in axes.get_legend().get_texts()]
         assert len(words) == dataset.sizes["row"] + panels
         assert sum("not flat" in each for each in words) == int((dataset.verdict == "REFUTED").sum())
+        assert not any("may fall" in each for each in words)  # not in depth, and not by the standard
         for test in (
             owed.test_no_legend_covers_what_is_drawn,
             owed.test_no_legend_leaves_the_figure_or_meets_another,
@@ -462,6 +465,11 @@ def test_the_figure_shows_every_slope(standard, by_table):
         for row in np.reshape(figure.axes, (-1, 3)):
             spans = [np.ptp(np.log10(axes.get_ylim())) for axes in row]
             np.testing.assert_allclose(spans, spans[0])
+
+
+def test_the_figure_says_of_outputs_that_they_may_fall(by_table):
+    words = [text.get_text() for text in draw(by_table[0]).axes[0].get_legend().get_texts()]
+    assert [each for each in words if "may fall" in each] == [each for each in words if each.startswith("outputs")]
 
 
 def test_the_figure_of_a_file_is_a_command(standard, tmp_path, capsys):
