@@ -23,7 +23,6 @@ from torch.nn import functional
 
 import meanfield
 import meanfield.torch as mft
-import sims
 from meanfield.common import PremiseWarning, derived_seed
 from meanfield.execution import PieceStore, code_digest, digest
 from sims.common.results import run_key
@@ -47,7 +46,9 @@ MOST_ALONE = 40
 # Names of the model that an error names.
 MOST_NAMED = 6
 # Frames of a traceback that are not the user's.
-OURS = tuple(str(Path(file or "").parent) for file in (torch.__file__, mft.__file__, meanfield.__file__, sims.__file__))
+OURS = tuple(
+    str(Path(file or "").parent) for file in (torch.__file__, mft.__file__, meanfield.__file__, Path(__file__).parent)
+)
 
 
 # What is asked for.

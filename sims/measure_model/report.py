@@ -49,7 +49,7 @@ def document(dataset: xr.Dataset) -> Document:
         "step move?",
         answer="\n  ".join(fill(line, SCREEN - 2, subsequent_indent="    ", **WHOLE) for line in _answer(dataset)),
         heading=_heading(dataset),
-        parts=[*parts, *notes],
+        parts=[*parts, *notes, _note("What the rate to start from rests on", [attrs["rests_on"]])],
         shown=[rates.thinned(MOST_SIZES), top, *notes],
         steps=_steps(dataset),
         words=WORDS,
