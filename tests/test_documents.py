@@ -106,6 +106,8 @@ def test_files_that_are_named_are_there():
     assert len(named) > 100
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
     modules = set(re.findall(r"\b(?:meanfield|sims|tests|figures)(?:\.\w+)+", words)) - {"sims.NAME"}
+    if find_spec("torch") is None:  # without which this module is not imported, and its names are not looked up
+        modules = {name for name in modules if not name.startswith("meanfield.torch.")}
     assert sorted(name for name in modules if not _is_there(name)) == []
 
 
