@@ -238,6 +238,12 @@ def paired(target: Recipe, base: Recipe) -> tuple[Sizes, list[Pair]]:
     """
     both = list(_matched(target, base))
     sizes = Sizes(_width_ratio(both), target.depth, base.depth)
+    kinds = {weight.kind for weight in target.weights}
+    if missing := [weight.name for weight in base.weights if weight.kind not in kinds]:
+        raise ValueError(
+            f"{missing[0]!r} of the base model has no counterpart that trains in the model; give the same model of "
+            "another size, both tied, compiled, wrapped and frozen alike"
+        )
     if bool(target.depth) != bool(base.depth):
         raise ValueError(
             f"the base model has {base.depth} blocks and the model {target.depth}; give models of one kind"
@@ -267,7 +273,7 @@ def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
         if like is None:
             raise ValueError(
                 f"{weight.name!r} has no counterpart that trains in the base model; give the same model of another "
-                "size, both compiled, wrapped and frozen alike"
+                "size, both tied, compiled, wrapped and frozen alike, with blocks in an nn.ModuleList or nn.Sequential"
             )
         last = max((block for block in like if block is not None), default=None)
         yield weight, like[weight.block if weight.block in like else last]

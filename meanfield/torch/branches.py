@@ -10,6 +10,8 @@ from meanfield.torch.parts import blocks
 
 # Modules beside a branch of a block, which lead the stream around it.
 AROUND = re.compile(r"downsample|shortcut|skip|identity")
+# Names of layers within a branch, which end none.
+WITHIN = re.compile(r"^(w?[qkv]|query|key|value|gate|up|[qkv]_?proj|gate_?proj|up_?proj)$")
 # Weights of these have their outputs on the second axis.
 TURNED = ("Embedding", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Conv1D")
 
@@ -50,7 +52,9 @@ def branch_ends(model: nn.Module, listed: Collection[str], said: Collection[str]
     """Layers that end a branch of a block -> the module whose output the block adds to the stream.
 
     A branch is a module of a block with several layers, or all layers that stand in the block itself. Its end is the
-    last of its layers, in the order in which they were made, that has as many outputs as the first has inputs. What it
+    last of its layers, in the order in which they were made, that has as many outputs as the stream has channels, the
+    inputs of the block's first layer, and is no query, key, value or gate by its name. Where layers stand in several
+    modules, as in BERT, those that do not give the stream's channels end nothing. What it
     gives joins the stream, or what the normalisation behind it gives; of PyTorch's attention, which does not call its
     last layer, what the attention gives. Experts in a list end a branch each.
 
@@ -70,6 +74,11 @@ def branch_ends(model: nn.Module, listed: Collection[str], said: Collection[str]
 
 
 def _ends_of_block(block: nn.Module, name: str) -> Iterator[str]:
+    inner = list(block.named_children())
+    if len(inner) == 1 and not any(True for _ in block.parameters(recurse=False)) and not _is_layer(inner[0][1]):
+        # A wrapper, as of a compiled block.
+        yield from (f"{inner[0][0]}.{end}" for end in _ends_of_block(inner[0][1], f"{name}.{inner[0][0]}"))
+        return
     children = {own: child for own, child in block.named_children() if not AROUND.search(own.lower())}
     direct = [own for own, child in children.items() if _is_layer(child)]
     if direct:
@@ -80,22 +89,26 @@ def _ends_of_block(block: nn.Module, name: str) -> Iterator[str]:
                 f"any of {named(f'{name}.{own}' for own in fitting)} may end a branch of its block: say which do, "
                 f"roles={{'*.{fitting[-1]}.weight': 'projection'}}"
             )
-        yield (fitting or direct)[-1]
-    for own, child in children.items():
-        if not _is_layer(child):
-            yield from (f"{own}.{end}" for end in _ends_within(child))
+        if fitting or not all(isinstance(children[own], nn.Linear) for own in direct):
+            yield (fitting or direct)[-1]
+    branches = {own: child for own, child in children.items() if not _is_layer(child) and _layers(child)}
+    stream = _sizes(block.get_submodule(_layers(block)[0]))[1] if branches else 0
+    keeping = {own: child for own, child in branches.items() if _giving(child, _layers(child), stream)}
+    for own, child in (keeping or branches).items():
+        yield from (f"{own}.{end}" for end in _ends_within(child, stream if keeping else None))
 
 
-def _ends_within(module: nn.Module) -> Iterator[str]:
+def _ends_within(module: nn.Module, stream: int | None = None) -> Iterator[str]:
     """Of a branch: its last layer, or those of its experts and of what stands beside them."""
     row = next((name for name, inner in module.named_modules() if _has_experts(inner)), None)
     experts = []
     if row is not None:
         experts = [f"{row}.{name}".lstrip(".") for name, _ in module.get_submodule(row).named_children()]
     for name in experts:
-        yield from (f"{name}.{end}" for end in _ends_within(module.get_submodule(name)))
+        yield from (f"{name}.{end}" for end in _ends_within(module.get_submodule(name), stream))
     layers = [name for name in _layers(module) if not any(name.startswith(f"{expert}.") for expert in experts)]
-    if layers and (fitting := _fitting(module, layers) or ([] if experts else layers)):
+    given = _fitting(module, layers) if stream is None else _giving(module, layers, stream)
+    if layers and (fitting := given or ([] if experts else layers)):
         yield fitting[-1]
 
 
@@ -105,8 +118,13 @@ def _has_experts(module: nn.Module) -> bool:
 
 def _fitting(module: nn.Module, layers: list[str]) -> list[str]:
     """Those with as many outputs as the first has inputs."""
-    sizes = {name: _sizes(module.get_submodule(name)) for name in layers}
-    return [name for name in layers if sizes[name][0] == sizes[layers[0]][1]]
+    return _giving(module, layers, _sizes(module.get_submodule(layers[0]))[1]) if layers else []
+
+
+def _giving(module: nn.Module, layers: list[str], channels: int) -> list[str]:
+    """Those with so many outputs that may end a branch by their names."""
+    giving = [name for name in layers if _sizes(module.get_submodule(name))[0] == channels]
+    return [name for name in giving if not WITHIN.match(name.rpartition(".")[2].lower())] or giving
 
 
 def _sizes(layer: nn.Module) -> tuple[int, int]:

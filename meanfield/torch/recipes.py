@@ -1,5 +1,6 @@
 """A live optimizer and its model as a recipe, and its numbers against the tables of Zheng et al. 2026."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -106,6 +107,7 @@ def _recipe_of(model: nn.Module, optimizer: Any, roles: Any, multipliers: Any, n
         require_instance("optimizer", each, torch.optim.Optimizer, "an optimizer of torch.optim, or a list of several")
     parameters = trained(model)
     require_all_stepped(parameters, optimizers)
+    _require_stepped_once(parameters, optimizers)
     said = _said(parameters, multipliers)
     held = {id(tensor): own for each in optimizers for tensor, own in _numbers(each, names)}
     weights = (
@@ -113,6 +115,13 @@ def _recipe_of(model: nn.Module, optimizer: Any, roles: Any, multipliers: Any, n
         for weight in recipe.weights
     )
     return replace(recipe, weights=tuple(weights))
+
+
+def _require_stepped_once(parameters: Mapping[str, Any], optimizers: list[torch.optim.Optimizer]) -> None:
+    """Refuse a tensor in several optimizers, each of which would step it."""
+    counts = Counter(id(tensor) for each in optimizers for group in each.param_groups for tensor in group["params"])
+    if several := [name for name, tensor in parameters.items() if counts[id(tensor)] > 1]:
+        raise ValueError(f"{named(several)} stand in several groups, each of which steps them: leave them in one")
 
 
 def _said(parameters: Mapping[str, Any], multipliers: Any) -> dict[str, float]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from meanfield.common.validation import require_choice, require_instance
 from meanfield.parameterizations.recipes import MATRIX, RECIPE_ROLES, VECTORS, Recipe, Weight
-from meanfield.torch.branches import TURNED, branch_ends, holder, residual_blocks
+from meanfield.torch.branches import AROUND, TURNED, branch_ends, holder, residual_blocks
 from meanfield.torch.models import named, trained
 from meanfield.torch.multipliers import multiplier_of
 from meanfield.torch.parts import CONTAINERS
@@ -64,6 +64,8 @@ def described(
         owner_name = holder(name)
         owner = model.get_submodule(owner_name)
         block = next((each for each in listed if name.startswith(f"{each}.")), None)
+        if block is not None and AROUND.search(owner_name[len(block) :].lower()):
+            block = None  # what leads the stream around a branch has no multiplier, and no factor of depth
         role = said.get(name) or _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
         is_leaf = not any(True for _ in owner.children())
         place = _place(name, role, is_leaf, ends, tied, shared)
@@ -82,7 +84,7 @@ def described(
             )
         )
     ending = [block for block in listed if any(name.startswith(f"{block}.") for name in places)]
-    return Recipe(tuple(weights), _depth(model, ending), _heads(model)), places
+    return Recipe(tuple(weights), _depth(model, ending or listed), _heads(model)), places
 
 
 def _depth(model: nn.Module, listed: list[str]) -> int:

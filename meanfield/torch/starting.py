@@ -93,4 +93,4 @@ def _started_small(scales: xr.Dataset) -> str:
     size = scales.attrs["last_mean_square"]
     if not size < SMALL_START:
         return ""
-    return f"the last layer starts at a mean square of {size:.2g}, and of the trials at about 1: {STARTED_SMALL}"
+    return f"the last layer starts at a mean square of {size:.2g}, far below 1: {STARTED_SMALL}"

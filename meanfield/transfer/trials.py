@@ -80,8 +80,8 @@ _SIGNS = {
         "(2L)^(-1/2) or 1/(2L), 448 steps of batches of 8, which learned more than pairs of letters, where the scale "
         "was 1.7 to 6.7 times tuned rates; and two of PyTorch, 1 and 4 blocks of 48 channels whose branches end in "
         "weights of variance 1/(2 L n), 400 steps of batches of 16, where it was 1.4 and 0.7 times",
-        warning="the Transformers that learned by signs were pre-norm GPTs of 32 and 48 channels alone, whose branches "
-        "have a factor in the depth: those without, post-norm ones and vision Transformers have not been tried",
+        warning="of Transformers that learn, pre-norm GPTs of 32 and 48 channels alone were tried by signs, all with a "
+        "factor in the depth on their branches",
     ),
 }
 _MUON = Calibration(
@@ -131,8 +131,7 @@ POST_NORM_TRAINED = (
 # Initial values of mean square below this, relative to which a step is large and soon is not.
 SMALL_START = 0.1
 STARTED_SMALL = (
-    "in GPTs of 48 channels whose weights start at a standard deviation of 0.02, and the last layer at a mean square "
-    "of 0.02, the rate was 0.3 times the tuned one with 1 block and 0.1 times with 4"
+    "in GPTs of 48 channels with weights of 0.02 the rate was 0.3 times the tuned one with 1 block, 0.1 times with 4"
 )
 # The scale of the outputs over tuned rates of descent, where it left the factor of `CALIBRATIONS`.
 PLAIN = "plain nets"
@@ -149,10 +148,8 @@ LONGER = (
     "T^(-0.2) in T steps; those of descent stayed"
 )
 OF_CHARACTERS = (
-    "in trials Transformers of 16 channels on characters learned the frequencies of letters alone, which is their "
-    "head's work, and tuned rates fell half as steeply with depth as one step says (pre-norm L^(-0.45), not L^(-0.9), "
-    "under AdamW); those of 32 channels that learned from what stands before fell as L^(-0.14), not L^(-0.49), with "
-    "branches times L^(-1/2), and stayed, as one step says, with 1/L (E1e)"
+    "tuned rates of GPTs of characters that learn, of 32 channels under AdamW, fell as L^(-0.14), not L^(-0.49) as one "
+    "step says, with branches times L^(-1/2); with 1/L they stayed, as it says (E1e)"
 )
 CONSTANT = (
     "a constant rate: peaks of a warmup and a cosine that train best were 1.7 to 3.6 times as large in a first look"

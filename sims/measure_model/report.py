@@ -12,12 +12,10 @@ import numpy as np
 import xarray as xr
 
 from sims.common.report import Document, Step
-from sims.common.tables import MISSING, Column, Grid, Table, measured, number, slope, table
+from sims.common.tables import LINE, MISSING, Column, Grid, Table, measured, number, slope, table
 from sims.measure_model.asked import WHOLE_MODEL
 from sims.measure_model.dataset import OTHERS
 
-# Columns of what a screen shows at once: prose is folded there.
-SCREEN = 80
 WHOLE: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 # Rows of the two tables that are printed.
 MOST_SIZES, MOST_MODULES = 8, 5
@@ -47,7 +45,7 @@ def document(dataset: xr.Dataset) -> Document:
     return Document(
         question=f"From which learning rate does {attrs['family']} start under {attrs['optimizer']}, and what does one "
         "step move?",
-        answer="\n  ".join(fill(line, SCREEN - 2, subsequent_indent="    ", **WHOLE) for line in _answer(dataset)),
+        answer="\n  ".join(fill(line, LINE - 2, subsequent_indent="    ", **WHOLE) for line in _answer(dataset)),
         heading=_heading(dataset),
         parts=[*parts, *notes, _note("What the rate to start from rests on", [attrs["rests_on"]])],
         shown=[rates.thinned(MOST_SIZES), top, *notes],
@@ -301,7 +299,7 @@ def _heading(dataset: xr.Dataset) -> str:
         f"{attrs['draws']} draws, seed {attrs['seed']}, {attrs['precision']}",
         f"Changes are shown at {attrs['shown_rate_of']} at {attrs['largest']}, {attrs['shown_rate']:.2g}",
     ]
-    return "\n".join(fill(line, SCREEN, **WHOLE) for line in lines)
+    return "\n".join(fill(line, LINE, **WHOLE) for line in lines)
 
 
 def _premises(dataset: xr.Dataset) -> str:
@@ -318,7 +316,7 @@ def _against(dataset: xr.Dataset) -> str:
 
 
 def _note(title: str, sentences: Sequence[str]) -> str:
-    lines = [fill(each, SCREEN, initial_indent="  ", subsequent_indent="    ", **WHOLE) for each in sentences if each]
+    lines = [fill(each, LINE, initial_indent="  ", subsequent_indent="    ", **WHOLE) for each in sentences if each]
     return "\n".join([title, *lines]) if lines else ""
 
 

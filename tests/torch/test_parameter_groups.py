@@ -232,7 +232,8 @@ def test_a_resnet_has_its_multiplier_behind_its_normalisation():
     assert values == {"fc": 0.25, "layer1.*.bn2": 0.5, "layer2.*.bn2": 0.5}
     labels = groups.labels()
     assert [labels[name] for name in ("conv1.weight", "fc.weight", "fc.bias")] == ["input", "head", "head bias"]
-    assert [labels[f"layer2.0.{name}"] for name in ("conv2.weight", "downsample.0.weight")] == ["projection", "hidden"]
+    found = [labels[f"layer2.0.{name}"] for name in ("conv2.weight", "downsample.0.weight")]
+    assert found == ["projection", "hidden outside blocks"]
 
 
 def test_pytorch_s_own_transformer_layers():
@@ -451,3 +452,76 @@ def test_a_multiplier_on_no_tensor_is_refused():
     mft.parameter_groups(model, base, **GIVEN).apply()
     with pytest.raises(TypeError, match="its module reads or gives nothing by position"):
         model[2](input=torch.ones(2, 32))
+
+
+class OddAttention(nn.Module):
+    """Whose layers stand in another order than they are called in."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.out_proj, self.v_proj, self.k_proj, self.q_proj = (nn.Linear(width, width) for _ in range(4))
+
+
+class OddBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.attn = nn.LayerNorm(width), OddAttention(width)
+        self.mid = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU())
+        self.out = nn.Sequential(nn.Linear(4 * width, width), nn.Dropout(0.0))
+
+
+class Wrapped(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+
+def odd(width, depth, wrap=lambda block: block):
+    row = nn.Sequential(*[wrap(OddBlock(width)) for _ in range(depth)])
+    return nn.Sequential(nn.Linear(8, width), row, nn.Linear(width, 3))
+
+
+@pytest.mark.parametrize("wrap", [lambda block: block, Wrapped])
+def test_branches_end_where_the_stream_is_given(wrap):
+    """By names within attention, in two modules of one branch as BERT has them, and within wrappers."""
+    groups = mft.parameter_groups(odd(64, 4, wrap), odd(16, 2, wrap), lr=0.01)
+    ends = {place for edit in groups.edits if edit.what == "multiplier" and not edit.of_input for place in edit.places}
+    inner = "inner." if wrap is Wrapped else ""
+    assert ends == {f"1.{block}.{inner}{end}" for block in range(4) for end in ("attn.out_proj", "out.0")}
+
+
+def test_shortcuts_have_no_factor_of_depth():
+    """They have no multiplier, which rates of descent go against."""
+
+    def rates(depth):
+        target, base = (models.ResNet(depth=each) for each in (depth, 2))
+        groups = mft.parameter_groups(target, base, optimizer="sgd", lr=0.1)
+        return {name: group.learning_rate for group in groups.groups for name in group.parameters}
+
+    found = rates(16)
+    around = {name: rate for name, rate in found.items() if "downsample" in name}
+    assert set(around.values()) == {0.1}
+    assert found["layer2.0.conv1.weight"] == pytest.approx(0.8)
+
+
+def test_a_branch_that_ends_in_no_layer_is_refused():
+    class Block(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.norm, self.fc = nn.LayerNorm(width), nn.Linear(width, 4 * width)
+            self.out = nn.Parameter(torch.randn(4 * width, width))
+
+    def model(width, depth):
+        return nn.Sequential(
+            nn.Linear(8, width), nn.Sequential(*[Block(width) for _ in range(depth)]), nn.Linear(width, 3)
+        )
+
+    with pytest.raises(ValueError, match="no layer was found that ends a branch of every block"):
+        mft.parameter_groups(model(64, 4), model(16, 2), lr=0.01)
+
+
+def test_what_the_base_model_has_beside_is_refused():
+    """As a head of its own, where the model's is tied."""
+    base = nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 3))
+    with pytest.raises(ValueError, match=r"'2\.weight' of the base model has no counterpart"):
+        mft.parameter_groups(nn.Sequential(nn.Linear(8, 64), nn.Linear(64, 64)), base, lr=0.01)

@@ -89,7 +89,7 @@ def test_carried_rates_of_pre_norm_transformers_are_warned_of():
     carried, said = sentences_of(mft.carry, 0.1, gpt(1), gpt(3), models.token_loss, [models.tokens()], **how)
     assert len(said) == 2
     assert "pre-norm Transformers fell as L^(-0.64)" in carried.attrs["warnings"]
-    assert "on characters learned" in carried.attrs["warnings"]
+    assert "GPTs of characters that learn" in carried.attrs["warnings"]
     same, said = sentences_of(mft.carry, 0.1, gpt(2), gpt(2), models.token_loss, [models.tokens()], **how)
     assert not said
     assert same["rates"].values.tolist() == [0.1] * 4
@@ -220,7 +220,7 @@ def test_an_epsilon_that_takes_the_signs_is_said():
 def test_models_of_tokens_are_told_of_trials_of_characters():
     how = {"loss": models.token_loss, "batches": [models.tokens()], "optimizer": torch.optim.AdamW, "draws": 2}
     _, said = sentences_of(mft.starting_rate, gpt(2), **how)
-    assert any("on characters learned" in each for each in said)
+    assert any("GPTs of characters that learn" in each for each in said)
     _, said = sentences_of(mft.carry, 0.1, gpt(2), partial(models.GPT, depth=2, width=16), **how)
     assert not said
 

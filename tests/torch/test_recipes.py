@@ -292,3 +292,10 @@ def test_what_recipes_refuse(base):
     frozen = nn.Linear(2, 2).requires_grad_(False)
     with pytest.raises(ValueError, match="no parameter of the model trains"):
         mft.recipe_of(frozen, optimizer)
+
+
+def test_a_tensor_in_two_optimizers_is_refused():
+    model = torch.nn.Linear(4, 2)
+    both = [torch.optim.AdamW(model.parameters(), lr=0.01), torch.optim.SGD(model.parameters(), lr=9.0)]
+    with pytest.raises(ValueError, match="'weight', 'bias' stand in several groups"):
+        mft.recipe_of(model, both)

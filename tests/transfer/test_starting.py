@@ -84,7 +84,7 @@ CHARACTER_DATA = np.eye(5)[RNG.integers(0, 5, (32, 4))].swapaxes(1, 2), RNG.inte
 
 IMAGES = mf.ConvNet(depth=2, channels=4, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3, head="fan_in")
 IMAGE_DATA = RNG.standard_normal((32, 1, 3, 3)), RNG.integers(0, 3, 32)
-GPTS_ALONE = "the Transformers that learned by signs were pre-norm GPTs of 32 and 48 channels alone"
+GPTS_ALONE = "pre-norm GPTs of 32 and 48 channels alone were tried by signs"
 PRE_NORM_FELL = "that learn, where its first step says L^(-0.68) to L^(-1.16)"
 POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
 
@@ -108,7 +108,7 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
         (mf.Transformer(**TOKENS, norm="pre"), TOKEN_DATA, "sgd", ["1.3 to 3 times the tuned", PRE_NORM_FELL]),
         (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "adamw", [GPTS_ALONE]),
         (mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, "sgd", ["1.7 to 4.1 times the tuned", POST_NORM_FELL]),
-        (CHARACTERS, CHARACTER_DATA, "adamw", [GPTS_ALONE, "frequencies of letters"]),
+        (CHARACTERS, CHARACTER_DATA, "adamw", [GPTS_ALONE, "GPTs of characters that learn"]),
         (LOOP, LOOP_DATA, "adamw", [r"loops of factor L^(-1/2) fell as L^(-0.65)"]),
         (LOOP.replace(alpha="linear"), LOOP_DATA, "adamw", []),
     ],
