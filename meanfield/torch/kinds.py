@@ -23,13 +23,14 @@ KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": 
 def kind_of(model: nn.Module, kind: Any) -> str:
     """One of `KINDS`, as it is given, or else by the model's modules.
 
-    A model with a module that has attention in its class's name is a Transformer, one with convolutions convolutional.
+    A model with a module that has attention, or attn, in its class's name is a Transformer, one with convolutions
+    convolutional.
     """
     if kind is not None:
         require_choice("kind", kind, KINDS)
         return kind
     names = [type(module).__name__.lower() for module in model.modules()]
-    if any("attention" in name for name in names):
+    if any("attention" in name or "attn" in name for name in names):
         return "transformer"
     return "convolutional" if any(name.startswith("conv") for name in names) else "connected"
 

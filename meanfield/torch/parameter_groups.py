@@ -102,8 +102,15 @@ class ParameterGroups:
         set_multipliers(model, self.edits)
 
     def apply_multipliers(self, model: nn.Module | None = None) -> None:
-        """Set the multipliers alone, as on a model that has loaded its weights."""
-        set_multipliers(self._model if model is None else model, self.edits)
+        """Set the multipliers alone, as on a model that has loaded its weights, before a compiled one first runs."""
+        model = self._model if model is None else require_instance("model", model, nn.Module, "a torch.nn.Module")
+        inside = dict(model.named_modules())
+        multiplied = (place for edit in self.edits if edit.what == "multiplier" for place in edit.places)
+        if missing := [place for place in multiplied if place not in inside]:
+            raise ValueError(
+                f"the model has no modules {named(missing)}, which have multipliers: give one of these groups"
+            )
+        set_multipliers(model, self.edits)
 
     def labels(self) -> dict[str, str]:
         """Name of a parameter -> name of its group, as `optax.multi_transform` takes labels."""
@@ -229,7 +236,7 @@ def parameter_groups(
     numbers = {pair.weight.name: _numbers(pair, sizes, stepped_by, given, condition) for pair in pairs}
     edits = [*std_edits(pairs, sizes, target, base, stepped_by, condition)]
     edits += multiplier_edits(pairs, sizes, places, stepped_by, condition)
-    notes = recipe_notes(target, base, sizes) + _left_to_users(pairs, sizes, places)
+    notes = recipe_notes(target, base, sizes) + _left_to_users(pairs, sizes, places, stepped_by)
     for note in notes:
         warnings.warn(note, PremiseWarning, stacklevel=2)
     ends = [type(model.get_submodule(place.module)).__name__ for place in places.values()]
@@ -335,23 +342,35 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
             )
 
 
-def _left_to_users(pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place]) -> list[str]:
+def _left_to_users(
+    pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place], stepped_by: Mapping[str, str]
+) -> list[str]:
     """What no module is there for."""
+    many = [pair.weight for pair in pairs if stepped_by["hidden"].startswith("muon") and pair.column == "hidden"]
+    if of_taps := [weight.name for weight in many if len(weight.shape) > 2]:
+        notes = [
+            f"torch.optim.Muon steps matrices alone, and {named(of_taps)} have taps: take a Muon that flattens them, "
+            "or another optimizer"
+        ]
+    else:
+        notes = []
     if sizes.width_ratio == 1:
-        return []
+        return notes
     heads = [pair for pair in pairs if pair.role in ("head", "tied")]
     factor = f"{1 / sizes.width_ratio:.4g}"
     if not heads:
         return [
+            *notes,
             "no layer was found that makes the outputs: where the table of embeddings makes them, "
-            f"say roles={{NAME: 'tied'}}, and multiply the outputs by {factor} yourself"
+            f"say roles={{NAME: 'tied'}}, and multiply the outputs by {factor} yourself",
         ]
-    return [
+    notes += [
         f"{pair.weight.name!r} belongs to no layer that could be multiplied: multiply the outputs by {factor} "
         f"yourself, and say so to recipe_of: multipliers={{{pair.weight.name!r}: {factor}}}"
         for pair in heads
         if pair.weight.name not in places
     ]
+    return notes
 
 
 def _premises(

@@ -256,7 +256,16 @@ def first_model(
 
 
 def require_last(scales: xr.Dataset, of: str) -> None:
-    """Raise ValueError where the last layer is what a scale is of and has no size of its own."""
+    """Raise ValueError where the last layer is what a scale is of and has no size of its own, or does not move."""
+    if (
+        of == "last"
+        and np.isinf(scales["last_learning_rate_scale"])
+        and np.isfinite(scales["output_learning_rate_scale"])
+    ):
+        raise ValueError(
+            f"the last layer, {scales.attrs['last_layer']!r}, does not move in the first step, and the outputs do: the "
+            "weights behind it start at 0; measure the model behind a step or with a head that does not start at 0"
+        )
     if of == "last" and scales["last_learning_rate_scale"].isnull():
         raise ValueError(
             f"the value of the last layer, {scales.attrs['last_layer']!r}, starts at 0, relative to which no change "

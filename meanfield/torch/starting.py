@@ -42,7 +42,7 @@ def starting_rate(
         model, loss, batches, optimizer: as for `step_scales`. Take batches of the size that you will train with.
             There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class.
         kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
-            classes of the modules: any with attention in its name, any convolution, or neither.
+            classes of the modules: any with attention (attn) in its name, any convolution, or neither.
         measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again.
         options: of `step_scales`. The last layer is as there: choose modules where the last block is another.
 

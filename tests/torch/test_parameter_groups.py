@@ -525,3 +525,17 @@ def test_what_the_base_model_has_beside_is_refused():
     base = nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 3))
     with pytest.raises(ValueError, match=r"'2\.weight' of the base model has no counterpart"):
         mft.parameter_groups(nn.Sequential(nn.Linear(8, 64), nn.Linear(64, 64)), base, lr=0.01)
+
+
+def test_muon_is_told_of_convolutions():
+    large, small = models.ResNet(depth=4), models.ResNet(depth=2)
+    with pytest.warns(mf.PremiseWarning, match="torch.optim.Muon steps matrices alone, and 'layer1.0.conv1.weight'"):
+        mft.parameter_groups(large, small, optimizer="muon-adamw", lr={"muon": 0.02, "adamw": 0.001})
+
+
+def test_multipliers_of_another_model_are_refused():
+    groups = mft.parameter_groups(odd(64, 4), odd(16, 2), lr=0.01)
+    with pytest.raises(ValueError, match=r"the model has no modules '1\.0\.attn\.out_proj'"):
+        groups.apply_multipliers(nn.Linear(3, 3))
+    with pytest.raises(TypeError, match="model"):
+        groups.apply_multipliers(5)

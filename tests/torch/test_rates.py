@@ -244,3 +244,13 @@ def test_values_that_start_far_below_one_are_said():
     how = {"optimizer": torch.optim.AdamW, "draws": 2}
     _, said = sentences_of(mft.starting_rate, models.ResNet, cross_entropy, [models.images()], **how)
     assert not any("starts at a mean square" in each for each in said)
+
+
+def test_a_head_that_starts_at_zero_is_named():
+    def model():
+        made = models.ResNet()
+        nn.init.zeros_(made.fc.weight)
+        return made
+
+    with pytest.raises(ValueError, match=r"'layer2\.0', does not move in the first step, and the outputs do"):
+        mft.starting_rate(model, cross_entropy, [models.images()], optimizer=torch.optim.AdamW, draws=2)
