@@ -346,14 +346,13 @@ def _left_to_users(
     pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place], stepped_by: Mapping[str, str]
 ) -> list[str]:
     """What no module is there for."""
-    many = [pair.weight for pair in pairs if stepped_by["hidden"].startswith("muon") and pair.column == "hidden"]
-    if of_taps := [weight.name for weight in many if len(weight.shape) > 2]:
-        notes = [
+    of_muon = [pair.weight for pair in pairs if stepped_by["hidden"].startswith("muon") and pair.column == "hidden"]
+    notes = []
+    if of_taps := [weight.name for weight in of_muon if len(weight.shape) > 2]:
+        notes.append(
             f"torch.optim.Muon steps matrices alone, and {named(of_taps)} have taps: take a Muon that flattens them, "
             "or another optimizer"
-        ]
-    else:
-        notes = []
+        )
     if sizes.width_ratio == 1:
         return notes
     heads = [pair for pair in pairs if pair.role in ("head", "tied")]

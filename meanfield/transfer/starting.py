@@ -159,8 +159,8 @@ def softened(scales: xr.Dataset) -> str:
         return ""
     return (
         f"epsilon {scales.attrs['epsilon']:g} leaves {share:.2g} of the signs of the first step, the mean of "
-        "|G| / (|G| + epsilon): "
-        "gradients are not far above it, and the constant is that of steps that epsilon leaves alone"
+        "|G| / (|G| + epsilon): gradients are not far above it, and the constant is that of steps that epsilon leaves "
+        "alone"
     )
 
 
