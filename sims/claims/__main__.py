@@ -5,9 +5,10 @@ on their datasets, and writes the verdicts as Markdown, JSON and one HTML page t
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
 it counts how many seeds give each verdict, and says which claims none decides; `--times 8` repeats them with eight
 times the draws. Claims on nets that train for long rest on the preset evidence, and are judged at no other but smoke.
-What hours have made a later version of the judges may judge: `--as-they-are` reads it and runs nothing. With
-`--page docs/verdicts.md` it runs nothing either, and writes the recorded verdicts as a page. Records name the commit of
-the code, which must have no other changes than records and page.
+What hours have made a later version of the judges may judge: `--as-they-are` reads it and runs nothing, and of runs
+that are not in the folder it takes the recorded findings. With `--page docs/verdicts.md` it runs nothing either, and
+writes the recorded verdicts as a page. Records name the commit of the code, which must have no other changes than
+records and page.
 """
 
 import argparse
@@ -70,7 +71,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     evidence_by_run = as_they_are(claims, shared, folder) if options.as_they_are else evidence(claims, shared, folder)
     claims = [claim for claim in claims if evidence_by_run.keys() & set(claim.runs)]
-    results = [judged(claim, evidence_by_run) for claim in claims]
+    recorded = {claim.id: record.kept_findings(claim, options.preset, options.seed) for claim in claims}
+    kept = recorded if options.times == 1 else {}
+    results = [judged(claim, evidence_by_run, kept.get(claim.id)) for claim in claims]
     print(report.document(results, evidence_by_run).text())
     written = report.write(
         results,

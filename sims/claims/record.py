@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.common import write_text_whole
-from meanfield.verification import Finding, Power, Shares, Verdict
+from meanfield.verification import Claim, Finding, Power, Shares, Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, Result
 from sims.claims.seeds import Counts
@@ -33,23 +33,48 @@ def differences(results: Sequence[Result], preset: str) -> list[str]:
     ]
 
 
+def kept_findings(claim: Claim, preset: str, seed: int) -> dict[int, Finding]:
+    """Recorded findings of a claim by the place of their check, of runs with this seed.
+
+    Runs of hours are made on one machine after another: what a record has of one that is not here stays as it is.
+    """
+    entry = recorded(preset).get(claim.id, {})
+    findings = findings_of(entry)
+    if entry.get("seed") != seed or len(findings) != len(claim.checks):
+        return {}
+    pairs = enumerate(zip(claim.checks, findings, strict=True))
+    return {place: finding for place, (check, finding) in pairs if check.run in entry["runs"]}
+
+
 def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: str, seed: int) -> Path:
     """Record these verdicts with seed, commit, runs and findings; those of other claims stay.
 
-    So do counts of seeds, as long as the verdict does.
+    So do counts of seeds, as long as the verdict does. A run whose findings are kept names the commit that judged it.
     """
     kept, origin = recorded(preset), {"seed": seed, "commit": clean_commit()}
     entries = {
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
         | {
-            "runs": {run: evidence[run].origin for run in result.claim.runs if run in evidence},
+            "runs": _runs_of(result.claim, evidence, preset, seed),
             "findings": result.as_data(),
         }
         | _counts_of(kept.get(result.claim.id, {}), result)
         for result in results
     }
     return _write(preset, kept | entries)
+
+
+def _runs_of(claim: Claim, evidence: Mapping[str, Evidence], preset: str, seed: int) -> Entry:
+    """Where the findings come from: the runs that are here, and recorded ones with the commit that judged them."""
+    entry = recorded(preset).get(claim.id, {})
+    names = {claim.checks[place].run for place in kept_findings(claim, preset, seed)}
+    earlier = {name: {"commit": entry["commit"]} | entry["runs"][name] for name in names}
+    return {
+        name: evidence[name].origin if name in evidence else earlier[name]
+        for name in claim.runs
+        if name in {*evidence, *earlier}
+    }
 
 
 def _counts_of(entry: Entry, result: Result) -> Entry:

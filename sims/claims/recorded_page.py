@@ -184,9 +184,10 @@ def _counts(by_verdict: Mapping[str, int]) -> str:
 
 
 def _known(run: Mapping[str, Any]) -> str:
-    """The draws of a recorded run, and the digest of its code."""
+    """The draws of a recorded run, the digest of its code, and the commit that judged it where that was another."""
     draws = "" if run["draws"] is None else f"{run['draws']:,} draws, "
-    return f"{draws}code {run['code']}"
+    judged = f", judged at commit {run['commit']}" if "commit" in run else ""
+    return f"{draws}code {run['code']}{judged}"
 
 
 CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}

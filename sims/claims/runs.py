@@ -212,10 +212,12 @@ def _sizes(job: Job, run: RunOptions) -> list[str]:
     return [word for name in named for word in (f"--{name}", str(getattr(run, name)))]
 
 
-def judged(claim: Claim, made: Mapping[str, Evidence]) -> Result:
-    """The claim's findings on these datasets, and that of those that are not there."""
+def judged(claim: Claim, made: Mapping[str, Evidence], kept: Mapping[int, Finding] | None = None) -> Result:
+    """The claim's findings on these datasets; of those that are not there the kept ones, by the place of the check."""
+    kept = kept or {}
     findings = tuple(
-        check.judge(made[check.run].dataset) if check.run in made else _not_run(check) for check in claim.checks
+        check.judge(made[check.run].dataset) if check.run in made else kept.get(place) or _not_run(check)
+        for place, check in enumerate(claim.checks)
     )
     return Result(claim, findings, tuple(made[name].command for name in claim.runs if name in made))
 

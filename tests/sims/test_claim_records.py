@@ -5,13 +5,17 @@ import json
 import re
 import subprocess
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import xarray as xr
 
 from meanfield.execution.workers import Workers
+from meanfield.verification import Finding, Verdict
 from sims.claims import record, runs, seeds
 from sims.claims.__main__ import COMMAND as simulation
+from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
 from sims.claims.runs import RunOptions
 from sims.claims.seeds import Counts
@@ -124,3 +128,54 @@ def test_a_recorded_verdict_has_the_draws_of_its_preset(tmp_path, capsys):
     assert simulation.main(arguments) == 2
     assert "has the preset's draws; drop --times, or count" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def _result(claim, verdicts, made, kept=None):
+    """Of a claim whose checks find these verdicts, from the runs that are here."""
+    found = [Finding("so", "not so", verdict, "seen") for verdict in verdicts]
+    checks = [replace(check, judge=lambda _, one=one: one) for check, one in zip(claim.checks, found, strict=True)]
+    return runs.judged(replace(claim, checks=tuple(checks)), made, kept)
+
+
+def test_runs_of_one_claim_may_be_recorded_one_after_another(repository, monkeypatch):
+    """What an earlier run has found stays, with the commit that judged it; not beside another seed."""
+    (repository / "sims/claims/recorded_verdicts/evidence.json").write_text("{}")
+    claim = CLAIMS["E4a"]
+    first, second, third = claim.runs
+    of_run = {name: runs.Evidence(name, "", Path(), xr.Dataset(attrs={"draws": 4, "run": name})) for name in claim.runs}
+    verdicts = [Verdict.CONFIRMED, Verdict.CONFIRMED, Verdict.REFUTED]
+
+    def record_of(*names, seed=0):
+        here = {name: of_run[name] for name in names}
+        result = _result(claim, verdicts, here, record.kept_findings(claim, "evidence", seed))
+        record.keep([result], here, "evidence", seed)
+        entry = record.recorded("evidence")[claim.id]
+        return entry, [finding["verdict"] for finding in entry["findings"]]
+
+    open_one = str(Verdict.INCONCLUSIVE)
+    entry, found = record_of(first)
+    assert found == ["CONFIRMED", open_one, open_one]
+    assert list(entry["runs"]) == [first]
+    judged_at = entry["commit"]
+
+    (repository / "meanfield/law.py").write_text("later")
+    _git(repository, "commit", "-q", "-a", "-m", "Later.")
+    entry, found = record_of(second)
+    assert found == ["CONFIRMED", "CONFIRMED", open_one]
+    assert entry["verdict"] == open_one
+    assert entry["runs"][first]["commit"] == judged_at != entry["commit"]
+    assert "commit" not in entry["runs"][second]
+
+    entry, found = record_of(third)
+    assert (found, entry["verdict"]) == (["CONFIRMED", "CONFIRMED", "REFUTED"], "REFUTED")
+    assert f"4 draws, code None, judged at commit {judged_at}" in evidence_page("default")
+
+    entry, found = record_of(third, seed=1)
+    assert found == [open_one, open_one, "REFUTED"]
+    assert list(entry["runs"]) == [third]
+
+
+def test_findings_of_a_claim_that_has_other_checks_by_now_are_not_kept(repository):
+    entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {CLAIMS["E4a"].runs[0]: {}}, "findings": []}
+    (repository / "sims/claims/recorded_verdicts/evidence.json").write_text(json.dumps({"E4a": entry}))
+    assert record.kept_findings(CLAIMS["E4a"], "evidence", 0) == {}
