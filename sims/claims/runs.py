@@ -206,10 +206,12 @@ def _jobs(claims: Sequence[Claim]) -> list[Job]:
 
 
 def _sizes(job: Job, run: RunOptions) -> list[str]:
-    """Preset, seed and times, as far as the simulation has them."""
-    takes = simulation(job.simulation).parse([])
-    named = [name for name in ("preset", "seed", *["times"] * (run.times > 1)) if name in takes]
-    return [word for name in named for word in (f"--{name}", str(getattr(run, name)))]
+    """Preset, seed and times, as far as the simulation has them; the check's own times are times the report's."""
+    takes = vars(simulation(job.simulation).parse(list(job.arguments)))
+    sizes = {name: getattr(run, name) for name in ("preset", "seed") if name in takes}
+    if run.times > 1 and "times" in takes:
+        sizes["times"] = run.times * takes["times"]
+    return [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
 
 
 def judged(claim: Claim, made: Mapping[str, Evidence], kept: Mapping[int, Finding] | None = None) -> Result:

@@ -87,22 +87,25 @@ def test_outside_a_repository_no_commit_is_named(tmp_path, monkeypatch):
     assert record.clean_commit() == ""
 
 
-@pytest.mark.parametrize(("times", "given"), [(1, []), (8, ["--times", "8"])])
-def test_claims_can_be_judged_with_more_draws(tmp_path, monkeypatch, times, given):
-    """By every simulation that draws."""
+@pytest.mark.parametrize(
+    ("times", "own", "given"),
+    [(1, (), []), (8, (), ["--times", "8"]), (1, ("--times", "6"), []), (3, ("--times", "6"), ["--times", "18"])],
+)
+def test_claims_can_be_judged_with_more_draws(tmp_path, monkeypatch, times, own, given):
+    """By every simulation that draws, and in proportion by a check that has more draws than the preset."""
     taken = []
 
     class Simulation:
-        def parse(self, _):
-            return argparse.Namespace(preset="", seed=0, times=1)
+        def parse(self, arguments):
+            return argparse.Namespace(preset="", seed=0, times=int(arguments[1]) if arguments else 1)
 
         def finished(self, arguments, _):
             taken.append(arguments)
             return xr.Dataset()
 
     monkeypatch.setattr(runs, "simulation", lambda name: Simulation())
-    made = runs._evidence(runs.Job("x", "x", ()), RunOptions("smoke", 3, Workers(1), False, times), tmp_path)
-    assert taken == [["--preset", "smoke", "--seed", "3", *given]]
+    made = runs._evidence(runs.Job("x", "x", own), RunOptions("smoke", 3, Workers(1), False, times), tmp_path)
+    assert taken == [[*own, "--preset", "smoke", "--seed", "3", *given]]
     assert made.command.endswith(" ".join(["--seed 3", *given]))
 
 
