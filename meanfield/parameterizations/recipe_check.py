@@ -158,7 +158,7 @@ def judge_recipe(target: Recipe, base: Recipe, *, condition: str = "3.1", optimi
         raise ValueError("the recipes have no numbers to compare: give standard deviations, rates, decays or epsilons")
     numbers = {hyperparameter_table(name, CONDITIONS[condition]).number: name for name in judge.optimizers}
     tables = " and ".join(f"table {number} ({name})" for number, name in numbers.items())
-    notes = dict.fromkeys([*judge.notes, *recipe_notes(target, base, judge.sizes), *_untold(judge.sizes)])
+    notes = dict.fromkeys([*judge.notes, *recipe_notes(target, base, judge.sizes, judge.pairs), *_untold(judge.sizes)])
     return RecipeReport(judge.sizes, f"Zheng et al. 2026, {tables}, condition {condition}", cells, tuple(notes))
 
 

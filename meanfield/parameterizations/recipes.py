@@ -1,15 +1,17 @@
 """A training recipe as data: the role of every parameter of a model, what it starts from and what steps it.
 
 The same model at two sizes pairs its parameters by name, blocks beyond those of the smaller one with its last. What
-differs between their shapes is the width, as in Yang et al. 2022. Each pair has a column of the tables of Zheng et al.
-2026, and a factor for every hyperparameter.
+differs between their shapes is the width, as in Yang et al. 2022, but for what counts words, positions, inputs or
+outputs where a role tells it. Each pair has a column of the tables of Zheng et al. 2026, and a factor for every
+hyperparameter.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from math import isclose, sqrt
+from re import sub
 from typing import Any
 
 from meanfield.common.validation import require_choice, require_count, require_finite, require_instance
@@ -24,6 +26,7 @@ _HIDDEN = ("query", "key", "value", "query_key_value", "projection", "ffn", "hid
 _READING = ("embedding", "position", "input")
 _COLUMNS = dict.fromkeys(_READING, "input") | dict.fromkeys(_HIDDEN, "hidden") | {"head": "output", "tied": "input"}
 VECTORS = ("norm_gain", "norm_bias", "bias")
+HEADS = ("head", "tied")
 # What keeps the values of the base model at every size.
 FIXED = ("fixed", "head_bias")
 RECIPE_ROLES = (*_COLUMNS, *VECTORS, *FIXED)
@@ -236,31 +239,34 @@ def paired(target: Recipe, base: Recipe) -> tuple[Sizes, list[Pair]]:
         ValueError: parameters without a counterpart, shapes that differ by several ratios, models of one size, roles
             that do not go with the shapes.
     """
-    both = list(_matched(target, base))
-    sizes = Sizes(_width_ratio(both), target.depth, base.depth)
+    matched = list(_matched(target, base))
     kinds = {weight.kind for weight in target.weights}
     if missing := [weight.name for weight in base.weights if weight.kind not in kinds]:
         raise ValueError(
             f"{missing[0]!r} of the base model has no counterpart that trains in the model; give the same model of "
             "another size, both tied, compiled, wrapped and frozen alike"
         )
+    both = _with_heads(matched)
+    sizes = Sizes(_width_ratio(both), target.depth, base.depth)
     if bool(target.depth) != bool(base.depth):
         raise ValueError(
             f"the base model has {base.depth} blocks and the model {target.depth}; give models of one kind"
         )
     if sizes.width_ratio == 1 and sizes.depth_ratio == 1:
         raise ValueError("both models are of one size, so that nothing scales; give a base model of another")
-    ordered = _by_order(target.weights) if sizes.width_ratio == 1 else {}
+    ordered = _by_order([weight for weight, _ in both]) if sizes.width_ratio == 1 else {}
     return sizes, [_pair(weight, of_base, ordered, sizes.width_ratio) for weight, of_base in both]
 
 
-def _by_order(weights: tuple[Weight, ...]) -> dict[str, str]:
+def _by_order(weights: list[Weight]) -> dict[str, str]:
     """Roles of matrices outside of blocks where no shape tells: those before all blocks read the inputs, the last is
-    the head.
+    the head, if no other is.
     """
     matrices = [weight.name for weight in weights if weight.role == MATRIX]
     ahead = [weight.name for weight in weights[: next((at for at, each in enumerate(weights) if each.block == 0), 1)]]
-    return {name: "input" if name in ahead else "head" if name == matrices[-1] else "hidden" for name in matrices}
+    last = "" if any(weight.role in HEADS for weight in weights) else (matrices or [""])[-1]
+    roles = {name: "input" if name in ahead else "head" if name == last else "hidden" for name in matrices}
+    return roles | _biases_of({name for name, role in roles.items() if role == "head"}, weights)
 
 
 def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
@@ -272,35 +278,131 @@ def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
         like = by_kind.get(weight.kind)
         if like is None:
             raise ValueError(
-                f"{weight.name!r} has no counterpart that trains in the base model; give the same model of another "
-                "size, both tied, compiled, wrapped and frozen alike, with blocks in an nn.ModuleList or nn.Sequential"
+                f"{weight.name!r} has no counterpart that trains in the base model: {_looked_for(weight, target, base)}"
             )
         last = max((block for block in like if block is not None), default=None)
-        yield weight, like[weight.block if weight.block in like else last]
+        of_base = like[weight.block if weight.block in like else last]
+        if len(weight.shape) != len(of_base.shape):
+            raise ValueError(f"{weight.name!r} has shape {weight.shape} and in the base model {of_base.shape}")
+        yield weight, of_base
+
+
+def _looked_for(weight: Weight, target: Recipe, base: Recipe) -> str:
+    """What a parameter without a counterpart was looked for by, and what to do."""
+    if weight.kind != weight.name:
+        looked = f"none is called {weight.kind!r}, with * for the number of a block"
+    else:
+        looked = "none has this name, and it stands in no block whose number may differ"
+    rows = dict.fromkeys(f"{each.kind.partition('*')[0]}*" for each in target.weights if each.block is not None)
+    rows_found = f"found {', '.join(map(repr, rows))}" if rows else "found none"
+    alike = next((each.name for each in base.weights if _unnumbered(each.name) == _unnumbered(weight.name)), None)
+    numbered = "" if alike is None else f"; {alike!r} of the base model differs by a number alone, as blocks do"
+    return (
+        f"{looked}{numbered}. Blocks are the modules with layers that an nn.ModuleList, nn.Sequential or nn.ModuleDict "
+        f"holds, no class made from these; the model was searched for them, and {rows_found}. Keep all blocks in one "
+        "such list, as self.blocks = nn.ModuleList([...]), and give the same model of another size, both tied, "
+        "compiled, wrapped and frozen alike"
+    )
+
+
+def _unnumbered(name: str) -> str:
+    return sub(r"\d+", "*", name)
+
+
+def _with_heads(both: list[tuple[Weight, Weight]]) -> list[tuple[Weight, Weight]]:
+    """The same pairs, those named that make one output for every word of a vocabulary that grows, with their biases.
+
+    Their outputs grow with the rows of a table of embeddings, which are no width.
+
+    Raises:
+        ValueError: several such layers, or a vocabulary that is as large as the width in both models, where no shape
+            tells the head.
+    """
+    grown: dict[tuple[int, int], tuple[Weight, bool]] = {}
+    for weight, base in both:
+        axis = _axis_of_rows(weight)
+        if axis is not None and weight.shape[axis] != base.shape[axis]:
+            is_square = (weight.shape[axis], base.shape[axis]) == (weight.shape[1 - axis], base.shape[1 - axis])
+            grown[weight.shape[axis], base.shape[axis]] = weight, is_square
+    heads = {weight.name for weight, _ in both if weight.role == "head" and weight.block is None}
+    fitting = []
+    for weight, base in both:
+        outputs = weight.shape[weight.outputs_axis], base.shape[base.outputs_axis]
+        if weight.role == MATRIX and outputs in grown:
+            fitting.append((weight.name, *grown[outputs]))
+    if len(fitting) > 1 or any(is_square for *_, is_square in fitting):
+        name, table, _ = fitting[-1]
+        raise ValueError(
+            f"{table.name!r} has more rows than the base model's, which are no width, and as many outputs have "
+            f"{' and '.join(repr(each) for each, *_ in fitting)}, which may count words or channels: say what they "
+            f"are, roles={{{name!r}: 'head'}} or 'hidden', or give models of one vocabulary"
+        )
+    heads |= {name for name, *_ in fitting}
+    roles = dict.fromkeys(heads, "head") | _biases_of(heads, [weight for weight, _ in both])
+    return [(replace(weight, role=roles.get(weight.name, weight.role)), base) for weight, base in both]
+
+
+def _biases_of(heads: set[str], weights: list[Weight]) -> dict[str, str]:
+    """The roles of the biases that stand beside these weights."""
+    names = {f"{name.removesuffix('weight')}bias" for name in heads if name.endswith("weight")}
+    return {weight.name: "head_bias" for weight in weights if weight.role == "bias" and weight.name in names}
+
+
+def _axis_of_rows(weight: Weight) -> int | None:
+    """The axis of a table of embeddings that counts what is looked up."""
+    if weight.role not in ("embedding", "tied") or len(weight.shape) != 2:
+        return None
+    return 0 if weight.role == "tied" else 1 - weight.outputs_axis
 
 
 def _width_ratio(both: list[tuple[Weight, Weight]]) -> float:
     """The ratio of all sizes that differ, 1 where none does."""
     seen: tuple[float, str] | None = None
     for weight, base in both:
-        if len(weight.shape) != len(base.shape):
-            raise ValueError(f"{weight.name!r} has shape {weight.shape} and in the base model {base.shape}")
-        for axis, (size, of_base) in enumerate(zip(weight.shape, base.shape, strict=True)):
-            if size == of_base or _is_counted(weight, axis):
-                continue
-            if seen is not None and not isclose(seen[0], size / of_base, rel_tol=1e-9):
+        for axis in _growing(weight, base):
+            ratio = weight.shape[axis] / base.shape[axis]
+            if seen is not None and not isclose(seen[0], ratio, rel_tol=1e-9):
+                role = "'input'} or 'head'" if len(weight.shape) > 1 else "'head_bias'}"
                 raise ValueError(
                     f"a size of {seen[1]!r} is {seen[0]:.4g} times the base model's, and one of {weight.name!r} "
-                    f"{size / of_base:.4g} times: give a base model that differs by one ratio of widths alone, of the "
-                    "same vocabulary and the same outputs, and of two blocks a stage where stages change the width"
+                    f"{ratio:.4g} times: give a base model that differs by one ratio of widths alone, of the same "
+                    "inputs and outputs, and of two blocks a stage where stages change the width; of a layer whose "
+                    f"inputs or outputs are others, say so: roles={{{weight.name!r}: {role}"
                 )
-            seen = size / of_base, weight.name
+            seen = ratio, weight.name
+    _require_two_sides(both)
     return 1.0 if seen is None else seen[0]
 
 
+def _growing(weight: Weight, base: Weight) -> list[int]:
+    """Axes that differ and are widths."""
+    sizes = enumerate(zip(weight.shape, base.shape, strict=True))
+    return [axis for axis, (size, of_base) in sizes if size != of_base and not _is_counted(weight, axis)]
+
+
+def _require_two_sides(both: list[tuple[Weight, Weight]]) -> None:
+    """Refuse what grows on one side alone of layers that no role tells: a width is given by one and read by another."""
+    matrices = [(weight, _growing(weight, base)) for weight, base in both if len(weight.shape) > 1]
+    grown = [(weight, axes) for weight, axes in matrices if axes]
+    sides = {axis == weight.outputs_axis for weight, axes in grown for axis in axes}
+    if len(sides) != 1 or len(matrices) < 2 or any(weight.role != MATRIX for weight, _ in grown):
+        return
+    side, name = "outputs" if sides.pop() else "inputs", grown[0][0].name
+    raise ValueError(
+        f"the {side} of {name!r} are others than the base model's, and no layer that trains goes with them, as with a "
+        f"width: give a base model of as many {side}, or say what this layer is, roles={{{name!r}: 'head'}} or 'input'"
+    )
+
+
 def _is_counted(weight: Weight, axis: int) -> bool:
-    """Whether an axis counts places, of which a longer context has more."""
-    return weight.role == "position" and axis != weight.outputs_axis
+    """Whether an axis counts words, places, inputs or outputs, which are no width."""
+    if weight.role == "tied":
+        return axis == 0
+    if weight.role in ("embedding", "position") or (weight.role == "input" and weight.block is None):
+        return axis != weight.outputs_axis
+    return weight.role == "head_bias" or (
+        weight.role == "head" and weight.block is None and axis == weight.outputs_axis
+    )
 
 
 def _pair(weight: Weight, base: Weight, ordered: Mapping[str, str], width_ratio: float) -> Pair:
@@ -313,7 +415,8 @@ def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
     """The role of a parameter, as its shape tells where the width grows."""
     if width_ratio == 1 or weight.role in (*FIXED, *_LOOKED_UP):
         return weight.role
-    grows = [size != of_base for size, of_base in zip(weight.shape, base.shape, strict=True)]
+    growing = _growing(weight, base)
+    grows = [axis in growing for axis in range(len(weight.shape))]
     if weight.role in VECTORS:
         told = weight.role if any(grows) else "head_bias" if weight.block is None else ""
     elif sum(grows) > 1:
@@ -324,16 +427,19 @@ def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
         return told
     if told == "hidden" and weight.role in _HIDDEN:
         return weight.role
+    remedy = ""
+    if weight.block is not None and weight.role in _HIDDEN:
+        remedy = " let both its sides grow with the width, as by more heads of keys and values, or"
     raise ValueError(
         f"{weight.name!r} is taken for {weight.role!r}, but is {list(weight.shape)} for {list(base.shape)} of the base "
-        f"model, which that column of the tables does not fit; say what it is, roles={{{weight.name!r}: ROLE}}, one of "
-        f"{', '.join(map(repr, RECIPE_ROLES))}, of which 'fixed' keeps the base model's values"
+        f"model, which that column of the tables does not fit;{remedy} say what it is, roles={{{weight.name!r}: ROLE}}"
+        f", one of {', '.join(map(repr, RECIPE_ROLES))}, of which 'fixed' keeps the base model's values"
     )
 
 
-def recipe_notes(target: Recipe, base: Recipe, sizes: Sizes) -> list[str]:
+def recipe_notes(target: Recipe, base: Recipe, sizes: Sizes, pairs: list[Pair]) -> list[str]:
     """What breaks the premises of the tables and no cell shows: a sentence each, with a remedy."""
-    notes = []
+    notes = [*_counts_that_grow(pairs), *_untold_inputs(pairs, sizes)]
     if divides_by_depth(target):
         notes.append(
             "residual projections start at the standard deviation of other hidden weights over sqrt(2 L), as in GPT-2, "
@@ -348,6 +454,46 @@ def recipe_notes(target: Recipe, base: Recipe, sizes: Sizes) -> list[str]:
                 "models, with a number that agrees with the root in the base model"
             )
     return notes
+
+
+def _counts_that_grow(pairs: list[Pair]) -> Iterable[str]:
+    """Vocabularies, inputs or outputs that are others than the base model's."""
+    grown: dict[tuple[int, int], str] = {}
+    for pair in pairs:
+        for axis, sizes in enumerate(zip(pair.weight.shape, pair.base.shape, strict=True)):
+            is_of_matrix = len(pair.weight.shape) > 1 and pair.role != "position"
+            if is_of_matrix and sizes[0] != sizes[1] and _is_counted(pair.weight, axis):
+                grown.setdefault(sizes, pair.weight.name)
+    for (size, of_base), name in grown.items():
+        yield (
+            f"{name!r} counts {size} where the base model's counts {of_base}: this is no width, and no table has a "
+            "number for it; tune at the vocabulary, the inputs and the outputs that you train with"
+        )
+
+
+def _untold_inputs(pairs: list[Pair], sizes: Sizes) -> Iterable[str]:
+    """A first layer that both shapes call hidden, where nothing else reads the inputs."""
+    first = pairs[0]
+    is_hidden = sizes.width_ratio != 1 and first.weight.role == MATRIX and first.role == "hidden"
+    if is_hidden and not any(pair.column == "input" for pair in pairs):
+        yield (
+            f"no parameter was found that reads the inputs: where {first.weight.name!r} does, whose inputs grow by the "
+            f"ratio of widths, say roles={{{first.weight.name!r}: 'input'}}, or give models of as many inputs"
+        )
+
+
+def head_note(pairs: list[Pair], sizes: Sizes) -> str:
+    """That no layer makes the outputs, and which may; empty where one does, or where no width grows."""
+    if sizes.width_ratio == 1 or any(pair.role in HEADS for pair in pairs):
+        return ""
+    factor = f"{1 / sizes.width_ratio:.4g}"
+    last = next((pair.weight.name for pair in reversed(pairs) if pair.weight.role == MATRIX), None)
+    may = f"where {last!r} makes them, whose outputs grow by the ratio of widths, say roles={{{last!r}: 'head'}}, or "
+    may = "" if last is None else f"{may}give models of as many outputs; "
+    return (
+        f"no layer was found that makes the outputs: {may}where the table of embeddings makes them, say roles={{NAME: "
+        f"'tied'}}, and multiply the outputs by {factor} yourself"
+    )
 
 
 def divides_by_depth(recipe: Recipe) -> bool:

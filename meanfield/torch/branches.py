@@ -1,7 +1,7 @@
 """The residual blocks of a model, and where their branches end: the last layer, and what joins the stream behind it."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from torch import nn
 
@@ -52,11 +52,12 @@ def branch_ends(model: nn.Module, listed: Collection[str], said: Collection[str]
     """Layers that end a branch of a block -> the module whose output the block adds to the stream.
 
     A branch is a module of a block with several layers, or all layers that stand in the block itself. Its end is the
-    last of its layers, in the order in which they were made, that has as many outputs as the stream has channels, the
-    inputs of the block's first layer, and is no query, key, value or gate by its name. Where layers stand in several
-    modules, as in BERT, those that do not give the stream's channels end nothing. What it
-    gives joins the stream, or what the normalisation behind it gives; of PyTorch's attention, which does not call its
-    last layer, what the attention gives. Experts in a list end a branch each.
+    last of its layers, in the order in which they were made, that has as many outputs as the stream has channels, and
+    is no query, key, value or gate by its name. The stream has as many channels as the block's first layer has inputs,
+    as a shortcut around the branch gives, or as a layer normalisation in the block has: a mixer's branches act on
+    tokens and on channels. Where layers stand in several modules, as in BERT, those that do not give the stream's
+    channels end nothing. What it gives joins the stream, or what the normalisation behind it gives; of PyTorch's
+    attention, which does not call its last layer, what the attention gives. Experts in a list end a branch each.
 
     Args:
         listed: the blocks.
@@ -81,8 +82,9 @@ def _ends_of_block(block: nn.Module, name: str) -> Iterator[str]:
         return
     children = {own: child for own, child in block.named_children() if not AROUND.search(own.lower())}
     direct = [own for own, child in children.items() if _is_layer(child)]
+    around = [_sizes(block.get_submodule(own))[0] for own in _layers(block) if AROUND.search(own.lower())][-1:]
     if direct:
-        fitting = _fitting(block, direct)
+        fitting = [own for given in around for own in _giving(block, direct, given)] or _fitting(block, direct)
         norms = sum("norm" in type(child).__name__.lower() for child in children.values())
         if len(fitting) > 1 and norms > 1 and all(isinstance(children[own], nn.Linear) for own in direct):
             raise ValueError(
@@ -92,10 +94,25 @@ def _ends_of_block(block: nn.Module, name: str) -> Iterator[str]:
         if fitting or not all(isinstance(children[own], nn.Linear) for own in direct):
             yield (fitting or direct)[-1]
     branches = {own: child for own, child in children.items() if not _is_layer(child) and _layers(child)}
-    stream = _sizes(block.get_submodule(_layers(block)[0]))[1] if branches else 0
-    keeping = {own: child for own, child in branches.items() if _giving(child, _layers(child), stream)}
-    for own, child in (keeping or branches).items():
-        yield from (f"{own}.{end}" for end in _ends_within(child, stream if keeping else None))
+    first = [_sizes(block.get_submodule(own))[1] for own in _layers(block)[:1]]
+    streams = [*(around or first), *_normalised(children.values())]
+    keeping = {}
+    for own, child in branches.items():
+        layers = _layers(child)
+        sizes = [size for size in streams if _giving(child, layers, size)]
+        if sizes:
+            own_inputs = _sizes(child.get_submodule(layers[0]))[1]
+            keeping[own] = own_inputs if own_inputs in sizes else sizes[0]
+    for own in keeping or branches:
+        yield from (f"{own}.{end}" for end in _ends_within(branches[own], keeping.get(own)))
+
+
+def _normalised(children: Iterable[nn.Module]) -> Iterator[int]:
+    """Channels of layer or RMS normalisations, which act on the stream where they stand beside branches."""
+    for child in children:
+        weight, kind = getattr(child, "weight", None), type(child).__name__.lower()
+        if ("layernorm" in kind or "rmsnorm" in kind) and isinstance(weight, nn.Parameter) and weight.dim() == 1:
+            yield len(weight)
 
 
 def _ends_within(module: nn.Module, stream: int | None = None) -> Iterator[str]:

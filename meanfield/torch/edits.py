@@ -10,7 +10,7 @@ from torch import nn
 from meanfield.parameterizations import Recipe
 from meanfield.parameterizations.recipes import Pair, Sizes
 from meanfield.torch.models import named, trained
-from meanfield.torch.multipliers import set_multiplier
+from meanfield.torch.multipliers import multiplier_of, set_multiplier
 from meanfield.torch.roles import Place
 
 # Initial standard deviations that differ by fewer standard errors of two drawn ones are taken for one.
@@ -88,6 +88,14 @@ def multiplier_edits(
         names = tuple(modules)
         where = kind if len(names) > 1 else names[0]
         yield Edit("multiplier", where, names, value, modules[names[0]], of_input)
+
+
+def frozen_head_edits(model: nn.Module, base_model: nn.Module, heads: Iterable[str], sizes: Sizes) -> Iterator[Edit]:
+    """Of heads that take no step, the multiplier alone."""
+    for head in heads:
+        own, of_base = (multiplier_of(each.get_submodule(head)) for each in (model, base_model))
+        if own != (value := of_base / sizes.width_ratio):
+            yield Edit("multiplier", head, (head,), value, own, of_input=True)
 
 
 def rescale(model: nn.Module, edits: Iterable[Edit]) -> None:

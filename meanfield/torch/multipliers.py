@@ -3,6 +3,8 @@
 Parameters stay as they are, so that a checkpoint has no trace of them: make them again on the model that loads it.
 """
 
+from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import torch
@@ -20,13 +22,22 @@ class OutputMultiplier:
 
 
 class InputMultiplier:
-    """A hook before the forward pass: the first input of a module times a factor, so that its bias stays outside."""
+    """A hook before the forward pass: the first input of a module times a factor, so that its bias stays outside.
 
-    def __init__(self, factor: float) -> None:
-        self.factor = factor
+    Args:
+        factor: the multiplier.
+        first: what the module's forward pass calls its first input, by which it may be given.
+    """
 
-    def __call__(self, module: nn.Module, inputs: Any) -> Any:
-        return _times(inputs, self.factor)
+    def __init__(self, factor: float, first: str | None = None) -> None:
+        self.factor, self.first = factor, first
+
+    def __call__(self, module: nn.Module, inputs: Any, keywords: Mapping[str, Any]) -> Any:
+        if inputs or self.first not in keywords:
+            return _times(inputs, self.factor), keywords
+        return inputs, {
+            name: _times(value, self.factor) if name == self.first else value for name, value in keywords.items()
+        }
 
 
 def _times(value: Any, factor: float) -> Any:
@@ -34,7 +45,7 @@ def _times(value: Any, factor: float) -> Any:
     if isinstance(value, tuple) and value:
         return (_times(value[0], factor), *value[1:])
     if not isinstance(value, torch.Tensor):
-        given = "nothing by position" if value == () else f"a {type(value).__name__}"
+        given = "nothing by position, nor its first input by name" if value == () else f"a {type(value).__name__}"
         raise TypeError(f"a multiplier is for tensors, and its module reads or gives {given}")
     return value * factor
 
@@ -44,8 +55,10 @@ def set_multiplier(module: nn.Module, factor: float, *, of_input: bool) -> None:
     for hooks in (module._forward_hooks, module._forward_pre_hooks):
         for key in [key for key, hook in hooks.items() if isinstance(hook, OutputMultiplier | InputMultiplier)]:
             del hooks[key]
+            module._forward_pre_hooks_with_kwargs.pop(key, None)
     if of_input:
-        module.register_forward_pre_hook(InputMultiplier(factor))
+        first = next(iter(signature(module.forward).parameters), None)
+        module.register_forward_pre_hook(InputMultiplier(factor, first), with_kwargs=True)
     else:
         module.register_forward_hook(OutputMultiplier(factor))
 

@@ -18,10 +18,11 @@ from meanfield.parameterizations import (
     optimizers_by_role,
     unmet_premises,
 )
-from meanfield.parameterizations.recipes import Pair, Sizes, paired, recipe_notes
-from meanfield.torch.edits import Edit, multiplier_edits, rescale, set_multipliers, std_edits
+from meanfield.parameterizations.recipes import HEADS, MATRIX, Pair, Sizes, head_note, paired, recipe_notes
+from meanfield.torch.edits import Edit, frozen_head_edits, multiplier_edits, rescale, set_multipliers, std_edits
 from meanfield.torch.models import named, trained
-from meanfield.torch.roles import Place, described, is_vector
+from meanfield.torch.roles import Place, described, frozen_heads, is_vector
+from meanfield.torch.written import read_groups
 
 Numbers = float | Mapping[str, float]
 # Optimizers with an epsilon, which stands beside other sizes in each.
@@ -138,13 +139,13 @@ class ParameterGroups:
         """
         require_instance("text", text, str, "JSON in a string")
         names = set(trained(require_instance("model", model, nn.Module, "a torch.nn.Module")))
-        try:
-            held = json.loads(text)
-            groups = tuple(Group(**each | {"parameters": tuple(each["parameters"])}) for each in held["groups"])
-            edits = tuple(Edit(**each | {"places": tuple(each["places"])}) for each in held["edits"])
-            read = cls(groups, edits, held["sizes"], tuple(held["premises"]), model)
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"the text is no JSON of parameter groups: {error}") from error
+        held = read_groups(text)
+        groups = tuple(Group(**each | {"parameters": tuple(each["parameters"])}) for each in held["groups"])
+        edits = tuple(Edit(**each | {"places": tuple(each["places"])}) for each in held["edits"])
+        read = cls(groups, edits, held["sizes"], tuple(held["premises"]), model)
+        listed = [name for group in groups for name in group.parameters]
+        if several := [name for name in names if listed.count(name) > 1]:
+            raise ValueError(f"{named(sorted(several))} stand in several groups of the text, each of which steps them")
         if other := names ^ {name for group in groups for name in group.parameters}:
             raise ValueError(f"the model and the groups do not have the same parameters: {named(sorted(other))}")
         return read
@@ -176,7 +177,8 @@ def parameter_groups(
         base value x r_n^a x r_L^b
 
     by the tables of Zheng et al. 2026, with r_n the ratio of widths and r_L that of the numbers of blocks, Transformer
-    layers or residual blocks. Dimensions that differ between the two models are widths. Every parameter has a role, by
+    layers or residual blocks. Dimensions that differ between the two models are widths, but for rows of tables of
+    embeddings, outputs that go with them, and inputs and outputs that ``roles`` name. Every parameter has a role, by
     the classes and names of modules and by its shape: "embedding", "position", "query", "key", "value",
     "query_key_value", "projection" (which ends a branch), "ffn", "hidden", "input", "head", "tied" (embedding and head
     at once), "norm_gain", "norm_bias", "bias", "head_bias", "fixed". Gains take the column of biases; gains, shifts and
@@ -236,7 +238,9 @@ def parameter_groups(
     numbers = {pair.weight.name: _numbers(pair, sizes, stepped_by, given, condition) for pair in pairs}
     edits = [*std_edits(pairs, sizes, target, base, stepped_by, condition)]
     edits += multiplier_edits(pairs, sizes, places, stepped_by, condition)
-    notes = recipe_notes(target, base, sizes) + _left_to_users(pairs, sizes, places, stepped_by)
+    frozen = frozen_heads(model, base_model, has_head=any(pair.role in HEADS for pair in pairs))
+    edits += frozen_head_edits(model, base_model, frozen, sizes)
+    notes = recipe_notes(target, base, sizes, pairs) + _left_to_users(pairs, sizes, places, stepped_by, frozen)
     for note in notes:
         warnings.warn(note, PremiseWarning, stacklevel=2)
     ends = [type(model.get_submodule(place.module)).__name__ for place in places.values()]
@@ -343,7 +347,11 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
 
 
 def _left_to_users(
-    pairs: list[Pair], sizes: Sizes, places: Mapping[str, Place], stepped_by: Mapping[str, str]
+    pairs: list[Pair],
+    sizes: Sizes,
+    places: Mapping[str, Place],
+    stepped_by: Mapping[str, str],
+    frozen: list[str],
 ) -> list[str]:
     """What no module is there for."""
     of_muon = [pair.weight for pair in pairs if stepped_by["hidden"].startswith("muon") and pair.column == "hidden"]
@@ -353,16 +361,29 @@ def _left_to_users(
             f"torch.optim.Muon steps matrices alone, and {named(of_taps)} have taps: take a Muon that flattens them, "
             "or another optimizer"
         )
+    kept = [pair.weight.name for pair in pairs if pair.role == "fixed" and pair.weight.block is not None]
+    if sizes.depth_ratio != 1 and (kept := [name for name in kept if name.endswith("weight")]):
+        notes.append(
+            f"{named(kept)} keep the base model's values, within blocks: where such a layer ends a branch, no factor "
+            "of depth is set; multiply this branch as the others are"
+        )
+    if frozen:
+        notes.append(
+            f"the weight of {named(frozen)}, which makes the outputs, is frozen, and so is a table of embeddings that "
+            "is tied with it: no step moves it, so that it has no group and keeps its initial weights; the multiplier "
+            "of the head holds all the same, as the layers below move what it reads"
+        )
     if sizes.width_ratio == 1:
         return notes
-    heads = [pair for pair in pairs if pair.role in ("head", "tied")]
-    factor = f"{1 / sizes.width_ratio:.4g}"
-    if not heads:
-        return [
-            *notes,
-            "no layer was found that makes the outputs: where the table of embeddings makes them, "
-            f"say roles={{NAME: 'tied'}}, and multiply the outputs by {factor} yourself",
-        ]
+    notes += [
+        f"{pair.weight.name!r} belongs to no layer, and its first axis is taken for its outputs, as of nn.Linear: "
+        f"where the forward pass has x @ {pair.weight.name} and it makes the outputs, keep it in an nn.Linear"
+        for pair in pairs
+        if pair.weight.role == MATRIX and pair.role == "input" and pair.weight.name not in places
+    ]
+    if not frozen and (untold := head_note(pairs, sizes)):
+        notes.append(untold)
+    heads, factor = [pair for pair in pairs if pair.role in HEADS], f"{1 / sizes.width_ratio:.4g}"
     notes += [
         f"{pair.weight.name!r} belongs to no layer that could be multiplied: multiply the outputs by {factor} "
         f"yourself, and say so to recipe_of: multipliers={{{pair.weight.name!r}: {factor}}}"
@@ -384,6 +405,12 @@ def _premises(
     yield "depth counts residual blocks, of a Transformer its layers"
     yield "weight decay is of steps W <- W - lr (A + weight_decay W), as torch.optim.AdamW and Muon make them"
     yield "multipliers are hooks: they are in the gradients of their layers, and in the norm by which all are clipped"
+    if any(pair.role == "projection" for pair in pairs):
+        yield (
+            "branches are read from the modules of blocks, and not from what forward() makes of them: a norm behind a "
+            "branch or behind the sum (post-norm), and factors such as 0.5 * x, are not seen there; the tables are for "
+            "branches that the stream takes as they are, times the multiplier"
+        )
     if has_unknown_heads and any(pair.role in ("query", "query_key_value") for pair in pairs):
         yield "attention: heads of one size in both models, or logits over the head size and not over its root"
     if any("norm" in end.lower() for end in ends):

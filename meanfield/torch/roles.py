@@ -22,6 +22,8 @@ from meanfield.torch.parts import CONTAINERS
 ATTENTION = re.compile(r"attention|attn")
 FEED_FORWARD = re.compile(r"mlp|ffn|feed_?forward")
 POSITION = re.compile(r"wpe|pos")
+# Names of parameters of their own that join the tokens, as positions do.
+TOKEN = re.compile(r"^(cls|class|class_embedding)$|tokens?$")
 # Names of parameters, or of their layers, within attention.
 ATTENTION_PARTS = {
     "query": re.compile(r"^(q|wq|query|q_?proj(_weight)?)$"),
@@ -55,7 +57,7 @@ def described(
     parameters = trained(require_instance("the model", model, nn.Module, "a torch.nn.Module"))
     if not parameters:
         raise ValueError("no parameter of the model trains; give a model that does")
-    said, listed, tied = _said(parameters, roles, is_base), residual_blocks(model), _tied(model)
+    said, listed, tied = _said(model, roles, is_base), residual_blocks(model), _tied(model)
     ends = branch_ends(model, listed, {holder(name) for name, role in said.items() if role == "projection"})
     shared = _starred(model, listed)
     numbers = {name: [each for each in listed if holder(each) == holder(name)].index(name) for name in listed}
@@ -63,10 +65,12 @@ def described(
     for name, parameter in parameters.items():
         owner_name = holder(name)
         owner = model.get_submodule(owner_name)
+        of_tied = parameter.dim() < 2 and owner_name in tied.values()
         block = next((each for each in listed if name.startswith(f"{each}.")), None)
         if block is not None and AROUND.search(owner_name[len(block) :].lower()):
             block = None  # what leads the stream around a branch has no multiplier, and no factor of depth
-        role = said.get(name) or _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
+        by_name = _role(name, parameter, owner, owner_name in ends, block is not None, name in tied)
+        role = said.get(name, "head_bias" if of_tied else by_name)
         is_leaf = not any(True for _ in owner.children())
         place = _place(name, role, is_leaf, ends, tied, shared)
         if place is not None:
@@ -114,18 +118,21 @@ def _kind(name: str, shared: Mapping[str, str]) -> str:
     return name if module is None else shared[module] + name[len(module) :]
 
 
-def _said(parameters: Mapping[str, Any], roles: Any, is_base: bool) -> dict[str, str]:
+def _said(model: nn.Module, roles: Any, is_base: bool) -> dict[str, str]:
     """Role by name of a parameter, from patterns; the last that fits counts."""
     if roles is None:
         return {}
     if not isinstance(roles, Mapping):
         raise TypeError(f"roles is {roles!r}; give a mapping from names or patterns of parameters to roles")
     said: dict[str, str] = {}
+    parameters = trained(model)
     for pattern, role in roles.items():
         require_choice(f"the role of {pattern!r}", role, RECIPE_ROLES)
         fitting = [name for name in parameters if fnmatchcase(name, str(pattern))]
         if not fitting and not is_base:
-            raise ValueError(f"no parameter that trains fits {pattern!r}; the model has {named(parameters)}")
+            frozen = [name for name, _ in model.named_parameters() if fnmatchcase(name, str(pattern))]
+            also = f"; {named(frozen)}, which fits, is frozen and has no role: leave it out" if frozen else ""
+            raise ValueError(f"no parameter that trains fits {pattern!r}{also}; the model has {named(parameters)}")
         said |= dict.fromkeys(fitting, str(role))
     return said
 
@@ -140,7 +147,7 @@ def _role(name: str, parameter: nn.Parameter, owner: nn.Module, ends: bool, in_b
     if isinstance(owner, nn.Embedding):
         return "position" if POSITION.search(layer.rpartition(".")[2]) else "embedding"
     is_beside = not in_block and any(True for _ in owner.children())
-    if is_beside and (parameter.dim() == 3 or POSITION.search(own)):
+    if is_beside and (parameter.dim() == 3 or POSITION.search(own) or TOKEN.search(own)):
         return "position"
     if parameter.dim() < 2:
         return "bias"
@@ -156,18 +163,42 @@ def _role(name: str, parameter: nn.Parameter, owner: nn.Module, ends: bool, in_b
 
 
 def _tied(model: nn.Module) -> dict[str, str]:
-    """Name of a parameter that is a table of embeddings and the weight of a layer -> the name of this layer."""
+    """Name of a parameter that is a table of embeddings and the weight of a layer -> the name of this layer.
+
+    A frozen one, too.
+    """
     owners: dict[int, list[str]] = {}
     for module_name, module in model.named_modules(remove_duplicate=False):
         for parameter in module._parameters.values():
             if parameter is not None and module_name not in owners.setdefault(id(parameter), []):
                 owners[id(parameter)].append(module_name)
     tied = {}
-    for name, parameter in trained(model).items():
+    for name, parameter in model.named_parameters():
         layers = [each for each in owners[id(parameter)] if not isinstance(model.get_submodule(each), nn.Embedding)]
         if layers and len(layers) < len(owners[id(parameter)]):
             tied[name] = layers[0]
     return tied
+
+
+def frozen_heads(model: nn.Module, base_model: nn.Module, *, has_head: bool) -> list[str]:
+    """Layers outside of blocks whose frozen weight makes the outputs: a tied table, or what reads a width alone where
+    no layer that trains is the head.
+    """
+    tied, listed, of_base = _tied(model), residual_blocks(model), dict(base_model.named_parameters())
+    heads = []
+    for name, parameter in model.named_parameters():
+        layer, base = tied.get(name, holder(name)), of_base.get(name)
+        is_outside = not any(layer == block or layer.startswith(f"{block}.") for block in listed)
+        if parameter.requires_grad or parameter.dim() < 2 or base is None or not is_outside:
+            continue
+        owner = model.get_submodule(layer)
+        outputs = _outputs_axis(parameter, owner, MATRIX)
+        grows = [
+            axis for axis, sizes in enumerate(zip(parameter.shape, base.shape, strict=False)) if sizes[0] != sizes[1]
+        ]
+        reads_width = not has_head and not isinstance(owner, nn.Embedding) and bool(grows) and outputs not in grows
+        heads += [layer] if name in tied or reads_width else []
+    return heads
 
 
 def _place(
@@ -189,7 +220,8 @@ def _place(
 
 
 def _outputs_axis(parameter: nn.Parameter, owner: nn.Module, role: str) -> int:
-    if role == "position" and not isinstance(owner, nn.Embedding):
+    is_layer = hasattr(owner, "in_features") or hasattr(owner, "in_channels")
+    if not isinstance(owner, nn.Embedding) and (role == "position" or (role == "embedding" and not is_layer)):
         return max(0, parameter.dim() - 1)
     return 1 if type(owner).__name__ in TURNED and parameter.dim() > 1 else 0
 

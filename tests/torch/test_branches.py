@@ -65,6 +65,26 @@ class Wrapped(Parts):
         super().__init__(inner=nn.MultiheadAttention(n, 2))
 
 
+class Bottleneck(Parts):
+    """As the first of a ResNet-50: its inputs are as many as the channels within."""
+
+    def __init__(self, n):
+        super().__init__(
+            conv1=nn.Conv2d(n, n, 1), bn1=nn.BatchNorm2d(n), conv2=nn.Conv2d(n, n, 3), bn2=nn.BatchNorm2d(n)
+        )
+        self.conv3, self.bn3 = nn.Conv2d(n, 4 * n, 1), nn.BatchNorm2d(4 * n)
+        self.downsample = nn.Sequential(nn.Conv2d(n, 4 * n, 1), nn.BatchNorm2d(4 * n))
+
+
+class Mixer(Parts):
+    """A branch over 16 tokens and one over n channels."""
+
+    def __init__(self, n):
+        rows = {name: nn.Sequential(linear(2 * size, size), nn.GELU(), linear(size, 2 * size))
+                for name, size in (("tokens", 16), ("channels", n))}  # fmt: skip
+        super().__init__(norm1=nn.LayerNorm(n), tokens=rows["tokens"], norm2=nn.LayerNorm(n), channels=rows["channels"])
+
+
 class Flat(Parts):
     """Two branches whose layers all stand in the block."""
 
@@ -90,6 +110,15 @@ BLOCKS = {
     "pytorch": (lambda n: nn.TransformerEncoderLayer(n, 2), "self_attn linear2"),
     "resnet": (lambda n: models.BasicBlock(n, n), "bn2"),
     "stage": (lambda n: models.BasicBlock(n // 2, n, 2), "bn2"),
+    "bottleneck": (Bottleneck, "bn3"),
+    "bottleneck in a row": (
+        lambda n: Block(
+            body=nn.Sequential(nn.Conv2d(n, n, 1), nn.BatchNorm2d(n), nn.Conv2d(n, 4 * n, 1), nn.BatchNorm2d(4 * n)),
+            shortcut=nn.Conv2d(n, 4 * n, 1),
+        ),
+        "body.3",
+    ),
+    "mixer": (Mixer, "tokens.2 channels.2"),
     "row": (
         lambda n: Block(body=nn.Sequential(nn.Conv2d(n, n, 3), nn.BatchNorm2d(n), nn.ReLU(), nn.Conv2d(n, n, 3))),
         "body.3",
@@ -154,3 +183,17 @@ def test_experts_in_one_tensor_end_a_branch_together():
 
     labels = mft.parameter_groups(model(16), model(8), lr=0.01).labels()
     assert labels["0.experts.up"] == labels["0.experts.down"] == "projection"
+
+
+def test_a_branch_of_one_size_is_asked_for():
+    """Of tokens, which no width makes more: the tables have no column for it, and no factor of depth is set."""
+
+    def model(n, depth):
+        return nn.Sequential(linear(n, 5), *[Mixer(n) for _ in range(depth)], linear(3, n))
+
+    with pytest.raises(ValueError, match=r"'1.tokens.0.weight' is taken for 'hidden'.*let both its sides grow"):
+        mft.parameter_groups(model(64, 4), model(32, 2), lr=0.01)
+    with pytest.warns(UserWarning, match=r"'1.tokens.0.weight'.* keep the base model's values, within blocks: where"):
+        groups = mft.parameter_groups(model(64, 4), model(32, 2), lr=0.01, roles={"*.tokens.*": "fixed"})
+    factors = {edit.where: (edit.value, len(edit.places)) for edit in groups.edits if edit.what == "multiplier"}
+    assert factors == {"*.channels.2": (0.5, 4), "5": (0.5, 1)}

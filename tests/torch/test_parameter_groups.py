@@ -300,9 +300,62 @@ def test_json_comes_back(both):
     assert [group["lr"] for group in read] == [group["lr"] for group in groups]
     with pytest.raises(ValueError, match=r"do not have the same parameters: 'transformer.h.2.attn.c_attn.bias'"):
         ParameterGroups.from_json(groups.to_json(), both[1])
-    for text in ("{", "[]", '{"groups": 3}', '{"groups": [{"name": 1}], "edits": []}'):
-        with pytest.raises(ValueError, match="no JSON of parameter groups"):
-            ParameterGroups.from_json(text, both[0])
+
+
+def without(field, of=None):
+    """Of the JSON of groups, that lacks a field, or the first group or edit lacks it."""
+
+    def changed(held):
+        del (held if of is None else held[of][0])[field]
+        return held
+
+    return changed
+
+
+def put(value, *path):
+    def changed(held):
+        inner = held
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        return held
+
+    return changed
+
+
+BAD_JSON = {
+    "null": (lambda held: None, "the whole is null and no object"),
+    "a list": (lambda held: [], r"the whole is \[\] and no object"),
+    "a number": (lambda held: 3, "the whole is 3 and no object"),
+    "no groups": (lambda held: {}, "the whole has no 'groups'; it needs 'groups', 'edits', 'sizes', 'premises'"),
+    "no sizes": (without("sizes"), "the whole has no 'sizes'"),
+    "no rate": (without("learning_rate", "groups"), r"groups\[0\] has no 'learning_rate'; it needs 'name', "),
+    "no places": (without("places", "edits"), r"edits\[0\] has no 'places'"),
+    "unknown": (put(1, "groups", 0, "lr"), r"groups\[0\] has 'lr', which none has"),
+    "groups are a number": (put(3, "groups"), "the whole has 'groups' 3, which must be a list of objects"),
+    "a rate is a word": (put("x", "groups", 0, "learning_rate"), "'learning_rate' \"x\", which must be a number"),
+    "a rate is infinite": (put(float("inf"), "groups", 0, "learning_rate"), "'learning_rate' Infinity, which must be"),
+    "an edit of nothing": (put("x", "edits", 0, "what"), "'what' \"x\", which must be 'initial_std' or 'multiplier'"),
+    "premises are none": (put(None, "premises"), "'premises' null, which must be a list of strings"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_JSON)
+def test_other_json_is_refused(case):
+    change, sentence = BAD_JSON[case]
+    model = linear(32)
+    held = json.loads(mft.parameter_groups(model, linear(16), **GIVEN).to_json())
+    with pytest.raises(ValueError, match=f"the text is no JSON of parameter groups: .*{sentence}.*; give what groups"):
+        ParameterGroups.from_json(json.dumps(change(held)), model)
+
+
+def test_no_json_and_parameters_twice_are_refused():
+    model = linear(32)
+    held = json.loads(mft.parameter_groups(model, linear(16), **GIVEN).to_json())
+    with pytest.raises(ValueError, match=r"no JSON of parameter groups: Expecting property name.*; give what groups"):
+        ParameterGroups.from_json("{", model)
+    with pytest.raises(ValueError, match=r"'0.bias', '0.weight', '2.bias', '2.weight' stand in several groups"):
+        ParameterGroups.from_json(json.dumps(held | {"groups": held["groups"] * 2}), model)
 
 
 def test_it_prints_what_to_set(both):
@@ -312,6 +365,9 @@ def test_it_prints_what_to_set(both):
     assert branch in lines
     assert "  SET lm_head: multiply what it reads by 0.25" in lines
     assert any("depth counts residual blocks, of a Transformer its layers" in line for line in lines)
+    (read,) = (line for line in lines if "branches are read from the modules of blocks" in line)
+    assert "not from what forward() makes of them: a norm behind a branch or behind the sum (post-norm), and" in read
+    assert not any("branches are read" in line for line in mft.parameter_groups(linear(32), linear(16), lr=1).premises)
 
 
 def test_weights_that_start_as_the_table_says_are_left_alone():
@@ -447,11 +503,31 @@ def test_edits_of_another_model_are_refused(both):
         groups.apply(3)
 
 
-def test_a_multiplier_on_no_tensor_is_refused():
-    model, base = linear(32), linear(16)
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: torch.compile(model, backend="eager"), deepcopy])
+def test_a_head_that_is_called_by_keyword_is_multiplied_alike(wrap):
+    model, base, inputs = linear(32), linear(16), torch.ones(2, 32)
     mft.parameter_groups(model, base, **GIVEN).apply()
-    with pytest.raises(TypeError, match="its module reads or gives nothing by position"):
-        model[2](input=torch.ones(2, 32))
+    head = wrap(model[2])
+    torch.testing.assert_close(head(input=inputs), head(inputs))
+    torch.testing.assert_close(head(input=inputs), inputs @ model[2].weight.T / 2 + model[2].bias)
+    mft.parameter_groups(model, base, **GIVEN).apply()
+    assert len(model[2]._forward_pre_hooks) == len(model[2]._forward_pre_hooks_with_kwargs) == 1
+
+
+def test_a_multiplier_on_no_tensor_is_refused():
+    class Head(nn.Linear):
+        def forward(self, x, scale=1.0):
+            return scale * super().forward(x)
+
+    def model(width):
+        return nn.Sequential(nn.Linear(8, width), Head(width, 3))
+
+    large = model(32)
+    mft.parameter_groups(large, model(16), **GIVEN).apply()
+    with pytest.raises(TypeError, match="reads or gives nothing by position, nor its first input by name"):
+        large[1](scale=2.0)
+    with pytest.raises(TypeError, match="its module reads or gives a list"):
+        large[1](x=[1.0])
 
 
 class OddAttention(nn.Module):
@@ -539,3 +615,67 @@ def test_multipliers_of_another_model_are_refused():
         groups.apply_multipliers(nn.Linear(3, 3))
     with pytest.raises(TypeError, match="model"):
         groups.apply_multipliers(5)
+
+
+class Numbered(nn.Module):
+    """Blocks that stand in no list."""
+
+    def __init__(self, width, depth):
+        super().__init__()
+        self.lift, self.head = nn.Linear(8, width), nn.Linear(width, 3)
+        for number in range(depth):
+            setattr(self, f"block{number}", models.Block(width, width // 8, 0.0))
+
+
+class Row(nn.Sequential):
+    """A class of one's own."""
+
+
+def rows(width, depth):
+    blocks = [models.Block(width, width // 8, 0.0) for _ in range(depth)]
+    return nn.Sequential(nn.Linear(8, width), Row(*blocks), nn.Linear(width, 3))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            Numbered,
+            r"'block2.ln_1.weight' has no counterpart .*: none has this name, .*'block0.ln_1.weight' of the base model "
+            r"differs by a number alone, as blocks do. Blocks are .* nn.ModuleList, nn.Sequential or nn.ModuleDict "
+            r"holds, .*found none. Keep all blocks in one such list, as self.blocks = nn.ModuleList\(\[...\]\)",
+        ),
+        (rows, r"none is called '\*.2.ln_1.weight'.*'1.0.ln_1.weight' .* no class made from these; .* and found '\*'"),
+    ],
+)
+def test_blocks_that_are_not_found_are_told(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        mft.parameter_groups(make(32, 4), make(16, 2), **GIVEN)
+
+
+def test_tokens_that_are_learned_take_the_column_of_positions():
+    class Classified(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.cls_token, self.lift = nn.Parameter(torch.randn(1, width)), nn.Linear(5, width)
+            self.head = nn.Linear(width, 3)
+
+    groups = mft.parameter_groups(Classified(32), Classified(16), **GIVEN)
+    assert groups.labels()["cls_token"] == "position"
+    assert [edit.where for edit in groups.edits if edit.what == "multiplier"] == ["head"]
+
+
+def test_heads_of_keys_that_do_not_grow_are_refused_with_a_remedy():
+    class Grouped(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.q_proj, self.k_proj = nn.Linear(width, width), nn.Linear(width, 8)
+            self.v_proj, self.o_proj = nn.Linear(width, 8), nn.Linear(width, width)
+
+    class Layer(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.self_attn = Grouped(width)
+
+    with pytest.raises(ValueError, match=r"'0.self_attn.k_proj.weight' is taken for 'key'.*by more heads of keys and"):
+        mft.parameter_groups(*(nn.Sequential(Layer(width), nn.Linear(width, 3)) for width in (32, 16)), **GIVEN)
