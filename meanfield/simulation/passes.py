@@ -235,12 +235,12 @@ def tangent(state: Forward, moves: Moves, last: int, columns: int, start: Any = 
         if number not in last_use:
             moved[-1] = None
         source = None if unit.skip is None else _tangent_along(shortcut, moved[unit.skip], number, passage, moves)
-        if change is not None:
+        if change is None:
+            change = source  # None, too, unless a shortcut's own weights are the first to move
+        else:
             if unit.skip is not None and unit.concatenates and source is None:
                 source = _unmoved(state, number + 1, state.net.value_channels[unit.skip], columns)
             change = joined(unit, change, source, state.arrays)
-        elif source is not None:
-            change = source.copy()
         change = _tangent_along(after, change, number, passage, moves)
         moved.append(change)
         if unit.skip is not None and last_use[unit.skip] == number:

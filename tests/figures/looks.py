@@ -134,19 +134,25 @@ def _numbers(values, digits=3):
 
 
 def _errors(container, line, known):
-    """Whose standard errors the upright bars are, as they are or in proportion to what they belong to."""
+    """Whose standard errors the bars are, upright and across, as they are or in proportion to what they belong to."""
     if container is None:
         return ""
-    y = np.asarray(line.get_ydata(), dtype=float)
+    upright, across = (_errors_along(container, line, known, along) for along in (1, 0))
+    return ", ".join(filter(None, (upright, across and f"across {across}"))) or "no errors"
+
+
+def _errors_along(container, line, known, along):
+    """The same of the bars along x, 0, or y, 1; nothing where none has a length."""
+    at = np.asarray(line.get_data()[along], dtype=float)
     for bars in container[2]:
         ends = [np.asarray(segment) for segment in bars.get_segments()]
-        lengths = np.array([np.ptp(end[:, 1]) / 2 if len(end) else np.nan for end in ends])
-        if len(lengths) != len(y) or not np.nansum(lengths):
+        lengths = np.array([np.ptp(end[:, along]) / 2 if len(end) else np.nan for end in ends])
+        if len(lengths) != len(at) or not np.nansum(lengths):
             continue
-        kept = np.isfinite(lengths) & np.isfinite(y) & (y != 0) & (lengths > 0)
+        kept = np.isfinite(lengths) & np.isfinite(at) & (at != 0) & (lengths > 0)
         if not kept.any():
-            return "no errors"
-        lengths, shares = lengths[kept], lengths[kept] / np.abs(y[kept])
+            return ""
+        lengths, shares = lengths[kept], lengths[kept] / np.abs(at[kept])
         own = [name for name, errors in known.errors.items() if _among(lengths, errors)]
         if own:
             return f"+- errors of {' or '.join(own[:3])}"
@@ -155,7 +161,7 @@ def _errors(container, line, known):
             if of:
                 return f"+- {words}relative errors of {' or '.join(of[:3])}"
         return f"+- {100 * shares[0]:.1g} % at first"
-    return "no errors"
+    return ""
 
 
 def _among(values, numbers):

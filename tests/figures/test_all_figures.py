@@ -273,6 +273,16 @@ def test_faults_of_a_drawing_are_seen(name, fault, smoke_runs):
     assert looks(figure, smoke_runs[run]) != kept("looks")[name]
 
 
+@pytest.mark.parametrize("name", ["cnn_finite_channels", "learning_rate_scale", "learning_rate_search", "table_cells"])
+def test_shorter_errors_across_are_seen(name, smoke_runs):
+    """Bars across come before those upright."""
+    figure = import_module(f"figures.{name}").draw(smoke_runs[first_runs(smoke_runs)[name]])
+    for bars in (bars for axes in figure.axes for bars in axes.containers if getattr(bars, "has_xerr", False)):
+        across = np.array(bars[2][0].get_segments())
+        bars[2][0].set_segments((across + across.mean(axis=1, keepdims=True)) / 2)
+    assert looks(figure, smoke_runs[first_runs(smoke_runs)[name]]) != kept("looks")[name]
+
+
 # Words of laws, and how a line that they stand at must rise: alpha is that of its panel.
 LAWS = {
     r"papers('|, | law, )+-3/2": r"as x\^-1\.50|(across|upright) at -1\.5,",

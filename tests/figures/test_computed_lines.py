@@ -1,10 +1,12 @@
 """What figures compute, which no dataset has as it is drawn: computed once more from the dataset, another way."""
 
+import json
 from importlib import import_module
 
 import numpy as np
 import pytest
 
+from meanfield.verification import measured_slopes
 from tests.shown import first_runs
 
 
@@ -26,7 +28,7 @@ def lines_of(axes):
 
 
 def alike(drawn, expected):
-    np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(drawn, float), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_scales_of_drifting_nets(shown):
@@ -131,6 +133,14 @@ def test_local_slopes_of_scales(shown):
         np.testing.assert_allclose(np.cumsum(rises), (scale - scale[0])[1:], rtol=0.01, atol=0.01)
 
 
+def test_measured_slopes_reach_over_their_depths(shown):
+    _, (*_, slopes) = shown("learning_rate_scale")
+    for bars, measured in zip(slopes.containers, measured_slopes(), strict=True):
+        across, upright = (np.asarray(part.get_segments()[0]) for part in bars[2])
+        alike(across, [[measured.depths[0], measured.slope], [measured.depths[-1], measured.slope]])
+        alike(upright[:, 1], measured.slope + np.array([-1, 1]) * measured.stderr)
+
+
 def bars_of(axes):
     """Label, heights, and lower and upper ends of the error bars, of every series that has some."""
     for container in (container for container in axes.containers if len(container[0].get_xdata())):
@@ -187,3 +197,158 @@ def test_means_over_lengths_and_batches(shown):
         white = [line.get_markerfacecolor() == "white" for line in marks]
         assert sum(len(line.get_xdata()) for line, is_white in zip(marks, white, strict=True) if is_white) == opened
         assert sum(len(line.get_xdata()) for line in marks) == opened + filled
+
+
+def halves(bars, along):
+    """Half the lengths of error bars along x, 0, or y, 1, of points that have them along this axis alone."""
+    return [np.ptp(np.asarray(segment)[:, along]) / 2 for segment in bars[2][0].get_segments()]
+
+
+def rows_of(axes):
+    """The words at the ticks of an upright axis, by their places."""
+    return dict(zip(axes.get_yticks().tolist(), (text.get_text() for text in axes.get_yticklabels()), strict=True))
+
+
+def test_averages_over_labels_and_what_means_violate(shown):
+    """B as printed lacks 1/M; exact zeros stand at 1e-16; norms are sorted, under a triangle's bound and the largest
+    eigenvalue of what LayerNorm's Jacobian projects on."""
+    dataset, (labels, means, norms) = shown("identities")
+    expected = dataset["enumerated"] + (dataset.attrs["outputs"] - 1) * dataset["label_term"]
+    # Drawn: a kernel by differences; expected: labels enumerated.
+    np.testing.assert_allclose(lines_of(labels)["with B as eq. 19 prints it"], expected, rtol=1e-6)
+    for line in labels.lines:
+        alike(line.get_xdata(), dataset["layer"].values)
+    rows = rows_of(means)
+    assert [line.get_label() for line in means.lines] == list(dataset["property"].values)
+    for line in means.lines:
+        names = [rows[place] for place in np.round(line.get_ydata())]
+        violated = dataset["violation"].sel(property=line.get_label(), aggregator=names).values
+        np.testing.assert_array_equal(line.get_xdata(), np.where(violated == 0, 1e-16, violated))
+        alike(np.diff(line.get_ydata()), 1.0)
+    ratios, (drawn, *_) = dataset["norm_ratio"].values, norms.lines
+    for place, value in zip(*drawn.get_data(), strict=True):
+        assert (ratios < value).sum() <= place < (ratios <= value).sum()
+    deviation = np.array([3.0, -1.0, -2.0, 0.0])
+    centring, along = np.eye(4) - 1 / 4, np.outer(deviation, deviation) / (deviation @ deviation)
+    alike(lines_of(norms)["bound of eq. 39"], np.linalg.norm(centring, 2) + np.linalg.norm(along, 2))
+    alike(lines_of(norms)["bound by eigenvalues"], np.linalg.norm(centring - along, 2))
+
+
+def test_cells_that_scale_with_sizes(shown):
+    """Printed: as nets at the ends of a ladder were given. Shown: cells with a power, or 1/4 and more off it."""
+    dataset, axes = shown("table_cells")
+    for panel, direction in zip(axes, ("width", "depth"), strict=True):
+        given = dataset[f"value_by_{direction}"].isel({direction: [0, -1]})
+        rises = (np.log(given).diff(direction) / np.log(dataset[direction][-1] / dataset[direction][0])).squeeze()
+        printed = {}
+        for cell in map(str, dataset["cell"].values):
+            optimizer, name, role = cell.replace(": ", "|").replace(" of ", "|").removesuffix(" weights").split("|")
+            at = {"optimizer": optimizer, "hyperparameter": name.replace(" ", "_"), "role": role}
+            needed = float(dataset[f"needed_power_of_{direction}"].sel(cell=cell))
+            if abs(power := float(rises.sel(at))) > 1e-9 or abs(power - needed) >= 0.25:
+                printed[cell] = power
+        of_cells = dataset.sel(cell=list(printed))
+        (bars,) = [container for container in panel.containers if len(container) == 3]
+        places = -np.arange(len(printed))
+        assert rows_of(panel) == dict(zip(places, printed, strict=True))
+        (line,) = [line for line in panel.lines if line.get_label() == "printed"]
+        for drawn, expected in (line, list(printed.values())), (bars[0], of_cells[f"needed_power_of_{direction}"]):
+            alike(drawn.get_xdata(), expected)
+            alike(drawn.get_ydata(), places)
+        alike(halves(bars, 0), 2 * of_cells[f"needed_power_stderr_of_{direction}"])
+        ends = [(box.get_x(), box.get_x() + box.get_width()) for box in panel.patches]
+        alike(ends, np.add.outer(list(printed.values()), [-0.25, 0.25]))
+
+
+def test_slopes_by_stencil(shown):
+    """Normal equations of lines through logarithms, each weighted by its error, and what the errors make of them."""
+    dataset, (*_, slopes, prefactors) = shown("cnn_finite_channels")
+    name, fits = "label_learning_rate_scale", []
+    scales = dataset[[name, f"{name}_mean_field", f"{name}_stderr"]].transpose("stencil", "depth").to_array().values
+    for drawn, theory, stderr in zip(*scales, strict=True):
+        design = np.stack([np.ones(len(drawn)), np.log(dataset["depth"].values)]) * drawn / stderr
+        covariance = np.linalg.inv(design @ design.T)
+        _, fitted = covariance @ design @ (np.log([drawn, theory]) * drawn / stderr).T
+        fits.append([*fitted, np.sqrt(covariance[1, 1])])
+    stencils = dict(enumerate(dataset["stencil"].values))
+    for panel, (drawn, theory, stderr) in ((slopes, np.transpose(fits)), (prefactors, scales[:, :, 0])):
+        (bars,), (line,) = panel.containers, [line for line in panel.lines if line.get_label() == "mean field"]
+        alike(bars[0].get_xdata(), drawn)
+        alike(halves(bars, 0), stderr)
+        alike(line.get_xdata(), theory)
+        for of_stencils in (bars[0], line):
+            alike(of_stencils.get_ydata(), list(stencils))
+    assert rows_of(slopes) == stencils
+    (one,) = [line for line in prefactors.lines if line.get_label() == "papers, one prefactor"]
+    alike(one.get_xdata(), scales[0, 0, 0])
+
+
+def test_bounds_of_residual_overlaps(shown):
+    """From the first overlap on, with c = 2 and q = 1/2: e^(1/K) a block, and as law 1 + 1/K."""
+    dataset, (upper, _) = shown("residual_overlap")
+    net = json.loads(dataset.attrs["architecture"])
+    assert net.items() >= {"activation": "relu", "scaling": "init", "block_depth": 1, "stem": 1, "tail": 0}.items()
+    drawn = [line for line in upper.lines if line.get_marker() in ("None", "") and len(line.get_xdata())]
+    bounds, laws = ([line for line in drawn if line.get_linestyle() == kind] for kind in ("--", "-"))
+    points = [container for container in upper.containers if len(container[0].get_xdata())]
+    for bound, law, point in zip(bounds, laws, points, strict=True):
+        assert law.get_color() == point[0].get_color()
+        begun = max(int(end.split(",")[0]) for end in point.get_label().split(":"))
+        first = float(dataset["overlap"].sel(pair=point.get_label(), layer=begun))
+        blocks = np.where(dataset["layer"] < begun, np.nan, dataset["layer"] - begun)
+        alike(bound.get_ydata(), first * np.exp(blocks / net["depth"]))
+        alike(law.get_ydata(), first * (1 + 1 / net["depth"]) ** blocks)
+        for line in (bound, law):
+            alike(line.get_xdata(), dataset["layer"].values)
+
+
+def test_ratios_of_convolutional_scales_and_terms(shown):
+    """Over L^(-3/2), with theory that begins at 1; over the mean field, with sums of minima that begin there."""
+    dataset, (_, _, flat, ratio) = shown("cnn_overlap")
+    papers, depth = dataset.sel(setting="pooled, 10, fan_in"), dataset["depth"].values
+    solid = [line for line in flat.lines if line.get_linestyle() == "-" and line.get_marker() in ("None", "")]
+    cases = (
+        (dataset, "adjusted_learning_rate_scale", "learning_rate_scale_finite_channels"),
+        (dataset, "label_learning_rate_scale_limit", "label_learning_rate_scale_mean_field"),
+        (papers, "setting_learning_rate_scale", "setting_learning_rate_scale_finite_channels"),
+    )
+    for (of, drawn, theory), line, bars in zip(cases, solid, flat.containers, strict=True):
+        over = of[theory].values[0] * (depth[0] / depth) ** 1.5
+        assert line.get_color() == bars[0].get_color()
+        alike(line.get_ydata() * over, of[theory].values)
+        alike(bars[0].get_ydata() * over, of[drawn].values)
+        alike(halves(bars, 1) * over, of[f"{drawn}_stderr"].values)
+        for along_depth in (line, bars[0], flat.lines[-1]):
+            alike(along_depth.get_xdata(), depth)
+    deepest = dataset.isel(depth=-1)
+    layer, limit = deepest["layer"].values, deepest["label_term_mean_field"].values
+    (law,) = [line for line in ratio.lines if line.get_linestyle() == "--"]
+    minima = [np.minimum.outer(layer[:top], layer[:top]).sum() for top in layer]
+    alike(law.get_ydata() * limit, limit[0] * np.array(minima))
+    (theory,) = [line for line in ratio.lines if "theory" in line.get_label()]
+    alike(theory.get_ydata() * limit, deepest["label_term_finite_channels"].values)
+    for bars, name in zip(ratio.containers, ("adjusted_label_term", "label_term_limit"), strict=True):
+        alike(bars[0].get_ydata() * limit, deepest[name].values)
+        alike(halves(bars, 1) * limit, deepest[f"{name}_stderr"].values)
+    for line in (law, theory, *(bars[0] for bars in ratio.containers)):
+        alike(line.get_xdata(), layer)
+    assert [set(line.get_ydata()) for line in (flat.lines[-1], ratio.lines[0])] == [{1.0}, {1.0}]
+
+
+def test_ratios_of_both_losses(shown):
+    """eta* is E^(-1/2), so that logarithms of energies are told apart twice as far; papers' lines: p = 1/C."""
+    dataset, (scales, ratios, errors) = shown("cross_entropy")
+    cases = {"He head": "he", "muP head": "mup", "1/fan-in head": "fan_in"}
+    words = {bars[0].get_color(): bars.get_label().split(", ") for bars in scales.containers}
+    assert len(words) == len(ratios.containers) == 5
+    for bars in ratios.containers:
+        net, head, _ = words[bars[0].get_color()]
+        of_losses = dataset.sel(net=net, head=cases[head]).sel(loss=["squared", "cross_entropy"])
+        energy, stderr = (of_losses[f"update_energy{end}"].transpose("loss", ...).values for end in ("", "_stderr"))
+        alike(bars[0].get_xdata(), dataset["depth"].values)
+        alike(2 * np.log(bars[0].get_ydata()), -np.diff(np.log(energy), axis=0)[0])
+        alike(np.square(2 * np.array(halves(bars, 1)) / bars[0].get_ydata()), np.sum((stderr / energy) ** 2, axis=0))
+    classes = dataset.attrs["classes"]
+    uniform, label = np.full(classes, 1 / classes), np.eye(classes)[0]
+    alike(lines_of(errors)["papers, 1 - 1/C"], np.sum((uniform - label) ** 2))
+    alike(lines_of(ratios)["small outputs: (C - 1)$^{-1/2}$"], np.sqrt(1 / (classes - 1)))

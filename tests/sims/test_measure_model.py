@@ -15,6 +15,7 @@ from sims import simulation
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
 
 import meanfield.torch as mft  # noqa: E402
+from figures.measure_model import draw  # noqa: E402
 from sims.measure_model import measured  # noqa: E402
 from sims.measure_model.dataset import fitted  # noqa: E402
 from sims.measure_model.report import document, out_of_line  # noqa: E402
@@ -134,6 +135,19 @@ def test_it_writes_a_page_and_a_figure_and_is_read_again(gpt, capsys):
     assert "reading the finished run" in capsys.readouterr().out
     assert COMMAND.main([*GPT, *sizes]) == 2
     assert "was not written by this run" in capsys.readouterr().err
+
+
+def test_bars_of_modules_are_changes_with_errors_of_roots(gpt):
+    dataset, _ = gpt
+    modules = draw(dataset).axes[0]
+    errors, bars = modules.containers
+    at = dataset.sel(place=[text.get_text() for text in modules.get_yticklabels()])
+    energy, stderr = (at[f"place_relative_update_energy{end}"].values for end in ("", "_stderr"))
+    changes = [bar.get_width() for bar in bars]
+    assert at.sizes["place"] == len(bars) > 3
+    np.testing.assert_allclose(np.square(changes), dataset.attrs["shown_rate"] ** 2 * energy)
+    halves = [np.ptp(np.asarray(segment)[:, 0]) / 2 for segment in errors[2][0].get_segments()]
+    np.testing.assert_allclose(np.divide(halves, changes), stderr / energy / 2)
 
 
 def test_the_report_fits_a_screen(gpt):

@@ -54,6 +54,12 @@ def test_one_step_of_forked_and_tied_units(branches):
     _assert_alike(_chain(branches), 0)
 
 
+def test_weights_of_a_shortcut_may_be_the_first_to_move():
+    """Those of the input itself, beside a branch without weights."""
+    units = (Unit((TANH,), 0, 0.5, shortcut=(OWN,)), Unit((TANH, SHARED), 1))
+    _assert_alike(Chain(units=units, readout_unit=READOUT, input_channels=5, inputs=3), 0)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_loop_takes_its_matrix_once_and_any_number_of_starts(tied):
     """TiedLoop: weights [W], inputs h_0 (inputs, width), error dL/dh_L, and Delta h_1 .. Delta h_L."""
