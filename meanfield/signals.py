@@ -8,6 +8,7 @@ end all else at once, as nothing is lost there.
 This module stands in no room, as a command that only prints a list needs it, and no room loads in no time.
 """
 
+import atexit
 import errno
 import os
 import signal
@@ -102,10 +103,19 @@ def _raise() -> NoReturn:
 def end_when_interrupted() -> None:
     """Let Ctrl-C end the process at once, with one line and the status `INTERRUPTED`: for commands, while they load.
 
-    Only the main thread can set a handler, and one of the program's own stays as it is.
+    Only the main thread can set a handler, and one of the program's own stays as it is. Once the work is done, and
+    Python takes down what was loaded, Ctrl-C changes nothing: Python would give the signal back to the system by then,
+    which kills the process without a word, and large libraries take half a second to be taken down.
     """
     if current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+        atexit.register(_ignore)
+
+
+def _ignore() -> None:
+    """Leave Ctrl-C alone for good: Python gives every handler back to the system as it ends, but not this one."""
+    if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

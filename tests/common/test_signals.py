@@ -175,6 +175,21 @@ with interrupts_raised():
     assert _interrupted(own) == (0, "own\n", "")
 
 
+AT_THE_END = """
+import ctypes
+libc = ctypes.CDLL(None)
+end_when_interrupted()
+libc.on_exit(getattr(libc, "raise"), None)
+raise SystemExit(int(signal.SIGINT))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the C library of Linux to raise a signal at its exit")
+def test_an_interrupt_while_python_is_taken_down_changes_no_status():
+    """The C library calls raise(status) behind all of Python, and the status is the number of SIGINT."""
+    assert _interrupted(AT_THE_END) == (signal.SIGINT, "", "")
+
+
 def test_a_library_that_is_imported_leaves_interrupts_alone():
     """Only of a command of its own it knows that nothing is lost."""
     alone = "import sims, figures\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
