@@ -30,7 +30,7 @@ BRIEF = 36
 MOST_VERDICTS = 12
 # How many steps it names, one that is always there beside.
 MOST_STEPS = 3
-# Rows of a table that it keeps in any case.
+# Rows of a table, and lines of a note, that it keeps in any case.
 LEAST_ROWS = 4
 # What stands in place of what could not be made.
 UNMADE = "cannot be made of these numbers"
@@ -53,7 +53,7 @@ class Document:
         findings: verdicts, in order.
         parts: notes and tables.
         brief: the table that is printed where there is room for one (default: the first).
-        shown: notes and tables that are printed in its place, all of them.
+        shown: notes and tables that are printed in its place, of the last note as many lines as have room.
         steps: what to run next.
         words: those that this report alone uses, with what they mean.
     """
@@ -81,12 +81,15 @@ class Document:
 
         What has no room is told: verdicts by their number, the undecided ones last; rows of the table by their number.
         """
-        everything = ("--full", "all tables, the evidence of every verdict, and what words mean")
+        hidden = "premises" if self.shown else "the evidence of every verdict"
+        everything = ("--full", f"all tables, {hidden}, and what words mean")
         steps = self._steps([*self.steps[:MOST_STEPS], everything])
         fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
         if self.shown:
             chosen = [part if isinstance(part, str) else part.narrowed().text() for part in self.shown]
-            return _joined([*fixed[:2], *map(_fitted_lines, chosen), fixed[2]])
+            *others, last = map(_fitted_lines, chosen)
+            room = lines - len("\n\n".join([*fixed, *others]).splitlines()) - 1
+            return _joined([*fixed[:2], *others, _cut(last, room), fixed[2]])
         room = lines - len("\n\n".join(fixed).splitlines()) - 1
         grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
         grid = next((grid.narrowed() for grid in grids), None)
@@ -264,6 +267,15 @@ def _sentence(finding: Finding) -> str:
     """The verdict and the claim; below, its rival and the evidence."""
     claim = folded(finding.claim, f"  {finding.verdict:12}  ", 16)
     return f"{claim}\n{folded(f'rival: {finding.rival}; {finding.evidence}', ' ' * 16, 16)}"
+
+
+def _cut(text: str, most: int) -> str:
+    """The first of its lines, and how many more there are; all where there is room."""
+    lines = text.splitlines()
+    kept = lines[: max(most - 1, LEAST_ROWS)]
+    if len(lines) <= max(most, len(kept)):
+        return text
+    return "\n".join([*kept, f"  .. and {len(lines) - len(kept)} more lines (--full)"])
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -1,5 +1,7 @@
 """The command for a PyTorch model of one's own: the library's numbers, what the report names, and what it refuses."""
 
+import contextlib
+import io
 import json
 import re
 import subprocess
@@ -136,10 +138,44 @@ def test_it_writes_a_page_and_a_figure_and_is_read_again(gpt, capsys):
     assert "was not written by this run" in capsys.readouterr().err
 
 
-def test_the_report_fits_a_screen(gpt):
-    text = document(gpt[0]).short()
-    assert len(text.splitlines()) <= 50
-    assert max(len(line) for line in text.splitlines()) <= 100
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What a run over three sizes prints, which three sentences speak against, and its document."""
+    path, said = tmp_path_factory.mktemp("printed") / "run.nc", io.StringIO()
+    sizes = ["--sizes", "depth=1,2,4", "--kind", "transformer"]
+    with contextlib.redirect_stdout(said):
+        dataset = run([*GPT, *sizes], path)
+    return said.getvalue(), document(dataset), dataset
+
+
+def test_the_report_fits_a_screen_and_keeps_its_answer(printed):
+    """With the lines that say where its files are."""
+    text, whole, dataset = printed
+    assert len(text.splitlines()) <= 40
+    assert max(map(len, text.splitlines())) <= 100
+    words = " ".join(text.split())
+    for size in dataset["size"].values:
+        assert f"{float(dataset['started_rate'].sel(size=size)):.2g} at {size}" in words
+    assert re.search(r"The rate goes as depth\^\(-?\d\.\d\d \+- \d\.\d\d\)", words)
+    assert "moves most, by" in words
+    assert "stands out" in words or "out of line" in words
+    assert all(sentence in words for sentence in dataset.attrs["warnings"].split("\n"))
+    assert "run.html" in words
+    assert "Premises" not in text
+    assert "Premises" in whole.text()
+    assert "What the rate to start from rests on" in whole.text()
+
+
+def test_more_warnings_than_have_room_are_counted(printed):
+    """So that the report still fits, and the first of them is whole."""
+    _, _, dataset = printed
+    first = dataset.attrs["warnings"].split("\n")[0]
+    many = dataset.assign_attrs(warnings="\n".join([first, *(f"this is a warning of number {n}" for n in range(40))]))
+    text = document(many).short()
+    assert len(text.splitlines()) == 36
+    assert first in " ".join(text.split())
+    (left,) = re.findall(r"\.\. and (\d+) more lines \(--full\)", text)
+    assert int(left) + text.count("warning of number") == 40
 
 
 def test_a_gain_that_is_too_large_is_named_and_a_right_model_is_not_blamed(gpt, tmp_path, capsys):
