@@ -30,7 +30,7 @@ from meanfield.torch.steps import MadeStep, step_of
 # As many as are taken where their numbers are left out: draws with which slopes of small models have errors of a few
 # hundredths, and steps after which momentum and weight decay have begun to act.
 DRAWS, STEPS = 16, 4
-# Weight decay is suspected where it takes this part of a weight in a step, or more, as values change by some hundredths.
+# Weight decay is suspected where it takes this part of a weight in a step, or more: values change by some hundredths.
 DECAYS_SEEN = 1e-3
 # A slope that finite sizes correct takes so many sizes.
 FEWEST_SIZES = 3
@@ -67,9 +67,9 @@ def coordinate_check(
     with statistics of the batch. Of each value and change the power of the width (of the depth) that it goes as is
     found, and judged: CONFIRMED is flat, REFUTED grows or falls. For a slope that is not flat, cells of the tables of
     Zheng et al. 2026 are named that could be wrong, and by which factor, at leading order and without normalisation
-    inside of branches. A cell whose weights make a small part of all moves at these sizes is not seen;
-    nor is weight decay that takes less than a thousandth of a weight in a step (learning rate times weight decay), as in
-    most training: compare it with `check_recipe`.
+    inside of branches. A cell whose weights make a small part of all moves at these sizes is not seen; nor is weight
+    decay that takes less than a thousandth of a weight in a step (learning rate times weight decay), as in most
+    training: compare it with `check_recipe`.
 
     Args:
         factory: makes a model with its initial weights drawn; a function, or class, of ``width`` and ``depth``, which

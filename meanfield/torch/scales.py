@@ -83,9 +83,9 @@ def step_scales(
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
         say which value is the ``last_layer`` and its mean square in the first draw, the ``block_names`` of the model,
         and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a warning where that is
-        less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its _stderr
-        and _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A draw costs as much as two to four steps of
-        training in the same precision, and singular values under optimizers of matrices.
+        less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its _stderr and
+        _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A draw costs as much as
+        two to four steps of training in the same precision, and singular values under optimizers of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get
@@ -255,7 +255,7 @@ def name_of(loss: Any) -> str:
 def first_model(
     model: Any, reinit: Any = RESET, precision: str = "float64", seed: int = 0, **_options: Any
 ) -> tuple[nn.Module, Any]:
-    """The model of the first draw of `step_scales` under these options, and what to measure there in place of ``model``.
+    """The model of the first draw of `step_scales` under these options, and what to give there in place of ``model``.
 
     That is a function which gives this very model first, so that none is made that is not measured.
     """

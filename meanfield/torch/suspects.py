@@ -12,8 +12,8 @@ SGD, and 0 for steps that do not know how large the gradient is:
     gradients               G_i ~ m_i m_o s_o                 G_h ~ m_h s_h^(k-1) m_o s_o          G_o ~ m_o
 
 Under a table of Zheng et al. 2026 all of these are flat but two at the start: outputs go as n^(-1/2), and what hidden
-weights add to the stream as L^(-1/2) for k >= 2; with them goes what decays. A cell x that stands in a term as x^e, and is off by a factor r^p,
-gives that term the slope e p. The steepest term makes the slope of a sum.
+weights add to the stream as L^(-1/2) for k >= 2; with them goes what decays. A cell x that stands in a term as x^e, and
+is off by a factor r^p, gives that term the slope e p. The steepest term makes the slope of a sum.
 """
 
 from collections import Counter
@@ -168,8 +168,8 @@ def suspects(row: Row, look: Look, table: Table) -> list[Suspect]:
 
     A cell is cleared where it would show and does not: in the place of its own role at the same step, and, of
     multipliers and variances, before the first step. Weight decay takes its part of the weights in every step, the
-    first one too, in which it is suspected of a change that grows. Where the first step is flat, and changes fall later,
-    epsilons are left; where they grow later, no cell is.
+    first one too, in which it is suspected of a change that grows. Where the first step is flat, and changes fall
+    later, epsilons are left; where they grow later, no cell is.
     """
     first = look("change", row.at, 1)
     if row.after > 1 and first is not None and first.verdict is Verdict.CONFIRMED:

@@ -34,6 +34,8 @@ MOST_STEPS = 3
 LEAST_ROWS = 4
 # What stands in place of what could not be made.
 UNMADE = "cannot be made of these numbers"
+# Behind a sentence that goes on, so that it is shortened wherever it ends.
+ENDLESS = "x" * LINE
 T = TypeVar("T")
 
 # A note, a table, or what makes one or several of a dataset.
@@ -53,7 +55,8 @@ class Document:
         findings: verdicts, in order.
         parts: notes and tables.
         brief: the table that is printed where there is room for one (default: the first).
-        shown: notes and tables that are printed in its place, of the last note as many lines as have room.
+        shown: tables and notes that are printed in its place, of the last one, where it is a note, what has room: a
+            title, and sentences whose further lines are indented by four.
         steps: what to run next.
         words: those that this report alone uses, with what they mean.
     """
@@ -81,7 +84,7 @@ class Document:
 
         What has no room is told: verdicts by their number, the undecided ones last; rows of the table by their number.
         """
-        hidden = "premises" if self.shown else "the evidence of every verdict"
+        hidden = "whole warnings, premises" if self.shown else "the evidence of every verdict"
         everything = ("--full", f"all tables, {hidden}, and what words mean")
         steps = self._steps([*self.steps[:MOST_STEPS], everything])
         fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
@@ -89,7 +92,8 @@ class Document:
             chosen = [part if isinstance(part, str) else part.narrowed().text() for part in self.shown]
             *others, last = map(_fitted_lines, chosen)
             room = lines - len("\n\n".join([*fixed, *others]).splitlines()) - 1
-            return _joined([*fixed[:2], *others, _cut(last, room), fixed[2]])
+            last = _cut(last, room) if isinstance(self.shown[-1], str) else last
+            return _joined([*fixed[:2], *others, last, fixed[2]])
         room = lines - len("\n\n".join(fixed).splitlines()) - 1
         grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
         grid = next((grid.narrowed() for grid in grids), None)
@@ -269,13 +273,17 @@ def _sentence(finding: Finding) -> str:
     return f"{claim}\n{folded(f'rival: {finding.rival}; {finding.evidence}', ' ' * 16, 16)}"
 
 
-def _cut(text: str, most: int) -> str:
-    """The first of its lines, and how many more there are; all where there is room."""
-    lines = text.splitlines()
-    kept = lines[: max(most - 1, LEAST_ROWS)]
-    if len(lines) <= max(most, len(kept)):
-        return text
-    return "\n".join([*kept, f"  .. and {len(lines) - len(kept)} more lines (--full)"])
+def _cut(note: str, most: int) -> str:
+    """A note of so many lines: where it has more, the first line of every sentence; then as many as have room."""
+    title, *lines = note.splitlines()
+    if len(lines) < most:
+        return note
+    follows = [line.startswith("    ") for line in [*lines[1:], ""]]
+    begun = [(line, cut) for line, cut in zip(lines, follows, strict=True) if not line.startswith("    ")]
+    firsts = [f"  {shorten(f'{line} {ENDLESS}', LINE - 2, placeholder=' ..')}" if cut else line for line, cut in begun]
+    kept = firsts if len(firsts) < most else firsts[: max(most - 2, LEAST_ROWS - 2)]
+    left = len(firsts) - len(kept)
+    return "\n".join([title, *kept, *([f"  and {left} more (--full)"] if left else [])])
 
 
 def _joined(parts: Sequence[str]) -> str:
