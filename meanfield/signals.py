@@ -109,13 +109,26 @@ def end_when_interrupted() -> None:
     """
     if current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-        atexit.register(_ignore)
+        atexit.register(_last)
 
 
-def _ignore() -> None:
-    """Leave Ctrl-C alone for good: Python gives every handler back to the system as it ends, but not this one."""
+# Whether Ctrl-C has raised in the work of a command.
+_raised: list[bool] = []
+
+
+def _last() -> None:
+    """Leave Ctrl-C alone for good: Python gives every handler back to the system as it ends, but not this one.
+
+    Where Ctrl-C has raised, end here with its status: if the exception has passed through a library that runs Python
+    code from C, as PyTorch does while it loads, Python would kill itself by the signal, whatever its status is.
+    """
     if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _raised:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(INTERRUPTED)
 
 
 @contextmanager
@@ -127,6 +140,9 @@ def interrupts_raised() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
+    except KeyboardInterrupt:
+        _raised.append(True)
+        raise
     finally:
         signal.signal(signal.SIGINT, _end)
 
