@@ -52,11 +52,12 @@ def _modules(axes: Axes, dataset: xr.Dataset) -> None:
     look: dict[str, Any] = {"ecolor": GREY, "capsize": 1.5, "error_kw": {"lw": 0.8}}
     axes.barh(rows, whole, xerr=errors, color=BARS, height=0.75, label="all parameters", **look)
     shares = whole * np.sqrt(at["place_energy_of_group"] / at["place_update_energy"])
+    least = SMALLEST * np.nanmax([*whole, 0.0])
     for number, name in enumerate(dataset["group"].values):
         color, mark = FURTHER[number % len(FURTHER)], MARKS[number // len(FURTHER) % len(MARKS)]
-        moved = np.where(shares.sel(group=name) > 0, shares.sel(group=name), np.nan)
+        moved = np.where(shares.sel(group=name) > least, shares.sel(group=name), np.nan)
         axes.plot(moved, rows, mark, color=color, label=f"{name} alone")
-    _percent_axis(axes, whole, shares.values)
+    _percent_axis(axes, np.concatenate([whole, shares.values.ravel()]), least)
     axes.set_yticks(rows, at["place"].values.tolist(), fontsize=8)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
@@ -66,13 +67,12 @@ def _modules(axes: Axes, dataset: xr.Dataset) -> None:
     legend_under(axes, 3, fontsize=8)
 
 
-def _percent_axis(axes: Axes, whole: Any, shares: Any) -> None:
-    """From 0 on, or logarithmic where changes are far apart."""
-    everything = np.concatenate([whole, shares.ravel()])
-    positive = everything[np.isfinite(everything) & (everything > 0)]
+def _percent_axis(axes: Axes, changes: Any, least: float) -> None:
+    """From 0 on, or logarithmic where changes are far apart, with room for a mark on either side."""
+    positive = changes[np.isfinite(changes) & (changes > least)]
     if len(positive) and positive.max() > APART * positive.min():
         log_values(axes, along="x")
-        axes.set_xlim(max(positive.min() / 1.5, positive.max() * SMALLEST), 1.6 * positive.max())
+        axes.set_xlim(positive.min() / 1.5, 1.6 * positive.max())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
 
 

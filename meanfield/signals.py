@@ -8,6 +8,7 @@ end all else at once, as nothing is lost there.
 This module stands in no room, as a command that only prints a list needs it, and no room loads in no time.
 """
 
+import atexit
 import errno
 import os
 import signal
@@ -102,10 +103,32 @@ def _raise() -> NoReturn:
 def end_when_interrupted() -> None:
     """Let Ctrl-C end the process at once, with one line and the status `INTERRUPTED`: for commands, while they load.
 
-    Only the main thread can set a handler, and one of the program's own stays as it is.
+    Only the main thread can set a handler, and one of the program's own stays as it is. Once the work is done, and
+    Python takes down what was loaded, Ctrl-C changes nothing: Python would give the signal back to the system by then,
+    which kills the process without a word, and large libraries take half a second to be taken down.
     """
     if current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+        atexit.register(_last)
+
+
+# Whether Ctrl-C has raised in the work of a command.
+_raised: list[bool] = []
+
+
+def _last() -> None:
+    """Leave Ctrl-C alone for good: Python gives every handler back to the system as it ends, but not this one.
+
+    Where Ctrl-C has raised, end here with its status: if the exception has passed through a library that runs Python
+    code from C, as PyTorch does while it loads, Python would kill itself by the signal, whatever its status is.
+    """
+    if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _raised:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(INTERRUPTED)
 
 
 @contextmanager
@@ -117,6 +140,9 @@ def interrupts_raised() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
+    except KeyboardInterrupt:
+        _raised.append(True)
+        raise
     finally:
         signal.signal(signal.SIGINT, _end)
 

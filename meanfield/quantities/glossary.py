@@ -106,6 +106,11 @@ relative_update_energy = S_l / c_l [layer]
     update energy over the mean square of the layer's value, of the same draw
     scaling: as the update energy where values have variance 1
     source: Zhang et al. 2026, eq. 8, section 3.5
+update_energy_of_group = S_l^(g) [group layer]
+    mean square of the one-step change of z^(l) by one group of parameters alone, while all others stay
+    scaling: as the update energy for a group of the parameters that move a layer most; 0 below all of its parameters
+    source: Zhang et al. 2026, eq. 8, for some of the parameters
+    unpredicted: groups are of a user's own model; `meanfield.torch.step_scales` measures it
 tangent_propagation = rho_{l:h} [direction start layer]
     mean square of a tangent at layer l over that at layer h, its start, with no weight moved between them
     scaling: bounded in depth according to the paper, and the same for all directions; shared directions grow over those

@@ -63,7 +63,8 @@ def carry(
         loss, batches, optimizer: as for `step_scales`, but not an optimizer that steps one of the models.
         of: what the step moves: "outputs", "last", "relative" or "absolute"; by the optimizer if left out.
         kind: of both models, as for `starting_rate`.
-        measured: what `step_scales` has given for both under the same arguments, where it is at hand.
+        measured: what `step_scales` has given for both under the same arguments, where it is at hand; a function
+            ``small`` is then asked for one model, to read its classes.
         options: of `step_scales`.
 
     Returns:
@@ -91,7 +92,7 @@ def carry(
         (True, 'last')
     """
     rate = require_positive("rate", rate, why="it is a learning rate")
-    shown = first_model(small, **options)
+    shown, small = first_model(small, **options)
     name, kind = step_of(optimizer, small).trial_name(shown), kind_of(shown, kind)
     of = _wanted(of, name, kind)
     if measured is None:

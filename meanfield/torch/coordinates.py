@@ -30,6 +30,8 @@ from meanfield.torch.steps import MadeStep, step_of
 # As many as are taken where their numbers are left out: draws with which slopes of small models have errors of a few
 # hundredths, and steps after which momentum and weight decay have begun to act.
 DRAWS, STEPS = 16, 4
+# Weight decay is suspected where it takes this part of a weight in a step, or more: values change by some hundredths.
+DECAYS_SEEN = 1e-3
 # A slope that finite sizes correct takes so many sizes.
 FEWEST_SIZES = 3
 
@@ -65,7 +67,9 @@ def coordinate_check(
     with statistics of the batch. Of each value and change the power of the width (of the depth) that it goes as is
     found, and judged: CONFIRMED is flat, REFUTED grows or falls. For a slope that is not flat, cells of the tables of
     Zheng et al. 2026 are named that could be wrong, and by which factor, at leading order and without normalisation
-    inside of branches. A cell whose weights make a small part of all moves at these sizes is not seen.
+    inside of branches. A cell whose weights make a small part of all moves at these sizes is not seen; nor is weight
+    decay that takes less than a thousandth of a weight in a step (learning rate times weight decay), as in most
+    training: compare it with `check_recipe`.
 
     Args:
         factory: makes a model with its initial weights drawn; a function, or class, of ``width`` and ``depth``, which
@@ -139,7 +143,12 @@ def coordinate_check(
     }
     attrs |= {"least_width": min(size[0] for size in runs), "least_depth": min(size[1] for size in runs)}
     attrs |= {"loss": name_of(loss), "precision": precision, "steps": step_count, "draws": number, "seed": str(seed)}
-    return judged(_dataset(ladders, runs, attrs | {"decays": int(first.decays), "torch": torch.__version__}), asked)
+    return judged(
+        _dataset(
+            ladders, runs, attrs | {"decays": int(any(run.decays for run in runs.values())), "torch": torch.__version__}
+        ),
+        asked,
+    )
 
 
 def _ladders(given: Mapping[str, Any]) -> Ladders:
@@ -240,7 +249,7 @@ def _run(drawn: Iterable[Any], step: MadeStep, steps: int, modules: Any) -> _Run
         type(model).__name__,
         sum(parameter.numel() for parameter in model.parameters()),
         " and ".join(type(each).__name__ for each in optimizers),
-        any(group.get("weight_decay") for group in groups),
+        any(float(group["lr"]) * group.get("weight_decay", 0.0) >= DECAYS_SEEN for group in groups),
     )
 
 

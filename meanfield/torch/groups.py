@@ -10,14 +10,9 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-import xarray as xr
 from torch import nn
 
-from meanfield.common.estimates import summarise_each
-from meanfield.common.validation import Array
 from meanfield.torch.models import named, trained
-
-NAME = "update_energy_of_group"
 
 
 def grouped(model: nn.Module, groups: Any) -> dict[str, set[str]]:
@@ -44,15 +39,3 @@ def _fitting(model: nn.Module, patterns: Any) -> set[str]:
             raise ValueError(f"no parameter that trains fits {pattern!r}; the model has {named(trained(model))}")
         names |= fitting
     return names
-
-
-def with_groups(dataset: xr.Dataset, labels: Sequence[str], energies: Array) -> xr.Dataset:
-    """A dataset with S_l^(g) of draws (N, groups, layers) beside it, in the mean over draws, with standard errors."""
-    means = summarise_each(energies)
-    words = "mean square of the one-step change of a value by one group of parameters alone"
-    numbers = {NAME: (means.mean, words), f"{NAME}_stderr": (means.stderr, f"{words}: standard error over draws")}
-    variables = {
-        name: (("group", "layer"), values, {"long_name": what, "units": "1"})
-        for name, (values, what) in numbers.items()
-    }
-    return dataset.assign(variables).assign_coords(group=list(labels))

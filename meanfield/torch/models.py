@@ -139,10 +139,14 @@ def _other_laws(old: nn.Module, new: nn.Module) -> Iterator[tuple[str, tuple[flo
 
 
 def require_measurable(model: nn.Module) -> None:
-    """Raise ValueError unless a model has parameters that train, and is in training mode."""
+    """Raise ValueError unless a model has parameters that train, with their numbers, and is in training mode."""
     parameters = dict(model.named_parameters())
     if lazy := [name for name, parameter in parameters.items() if is_lazy(parameter)]:
         raise ValueError(f"{named(lazy)} have no shape yet: run the model once on a batch before it is measured")
+    if absent := [name for name, value in (*parameters.items(), *model.named_buffers()) if value.is_meta]:
+        raise ValueError(
+            f"{named(absent)} are on the meta device, without numbers: make the model on a device that has some"
+        )
     if not any(parameter.requires_grad for parameter in parameters.values()):
         raise ValueError("no parameter of the model trains, so that no step moves it: give one with requires_grad")
     if not model.training:
@@ -174,7 +178,8 @@ def taken_batches(batches: Iterable[Any], most: int, seed: int) -> list[tuple[An
     """The first batches, so many at most, each a pair of inputs and targets.
 
     Raises:
-        TypeError, ValueError: none at all, what is no pair, a batch without samples.
+        TypeError, ValueError: none at all, what is no pair, a batch without samples, floats in some batches where
+            others have whole numbers.
     """
     if isinstance(batches, torch.Tensor | np.ndarray | Mapping | str) or not isinstance(batches, Iterable):
         raise TypeError(f"batches is a {type(batches).__name__}; {GIVE_PAIRS}")
@@ -187,7 +192,18 @@ def taken_batches(batches: Iterable[Any], most: int, seed: int) -> list[tuple[An
             raise TypeError(f"batch {number} is a {type(batch).__name__} and no pair; {GIVE_PAIRS}")
         if any(tensor.numel() == 0 for tensor in tensors_of(batch)):
             raise ValueError(f"batch {number} is empty: a tensor of it has no elements; give batches with samples")
+        _require_alike(taken[0], batch, number)
     return [(inputs, targets) for inputs, targets in taken]
+
+
+def _require_alike(first: Any, batch: Any, number: int) -> None:
+    """Raise TypeError where tensors of a batch are floats and those of the first are not, or the other way round."""
+    for what, given, own in zip(("inputs", "targets"), first, batch, strict=True):
+        types = [[tensor.dtype for tensor in tensors_of(part)] for part in (given, own)]
+        floats = [[each.is_floating_point for each in listed] for listed in types]
+        if len(types[0]) == len(types[1]) and floats[0] != floats[1]:
+            shown = [", ".join(str(each).removeprefix("torch.") for each in listed) for listed in types]
+            raise TypeError(f"{what} of batch {number} are {shown[1]}, and those of batch 0 {shown[0]}; give one type")
 
 
 GIVE_PAIRS = "give a list of pairs [(inputs, targets), ...], or a loader of such pairs"

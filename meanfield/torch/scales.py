@@ -11,12 +11,13 @@ import torch
 import xarray as xr
 from torch import nn
 
+from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.simulation.step_moves import warn_unless_kept
-from meanfield.torch.groups import grouped, with_groups
+from meanfield.torch.groups import grouped
 from meanfield.torch.models import RESET, Source, call, on_model, taken_batches, trained
 from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
 from meanfield.torch.passes import Call, Pass, Task, changes, gradients, mean_square, require_agreement
@@ -82,9 +83,9 @@ def step_scales(
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
         say which value is the ``last_layer`` and its mean square in the first draw, the ``block_names`` of the model,
         and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a warning where that is
-        less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its _stderr, the
-        mean squares of the changes that each makes alone. Dimensionless. A draw costs as much as two to four steps of
-        training in the same precision, and singular values under optimizers of matrices.
+        less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its _stderr and
+        _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A draw costs as much as
+        two to four steps of training in the same precision, and singular values under optimizers of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get
@@ -113,8 +114,7 @@ def step_scales(
         if measured[-1].places != measured[0].places:
             raise ValueError("the model calls other modules in some draws than in others; give modules that all call")
     how = {"loss": name_of(loss), "precision": precision, "seed": str(seed), "draws": len(measured)}
-    scales = _dataset(measured, step, how)
-    return with_groups(scales, list(groups), np.stack([draw.by_group for draw in measured])) if groups else scales
+    return _dataset(measured, step, how, list(groups or {}))
 
 
 def require_live_weights(step: Step, reinit: Any) -> None:
@@ -218,7 +218,7 @@ def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:
     }
 
 
-def _dataset(measured: list[_Draw], step: Step, how: Mapping[str, Any]) -> xr.Dataset:
+def _dataset(measured: list[_Draw], step: Step, how: Mapping[str, Any], groups: list[str]) -> xr.Dataset:
     values = {name: np.stack([draw.numbers[name] for draw in measured]) for name in measured[0].numbers}
     if not (values["update_energy"].any() or values["output_update_energy"].any()):
         raise ValueError(
@@ -231,7 +231,11 @@ def _dataset(measured: list[_Draw], step: Step, how: Mapping[str, Any]) -> xr.Da
         attrs["kept_share"] = fmean(shares)
         warn_unless_kept(attrs["kept_share"], attrs["epsilon"], step.name)
     coords: dict[str, Any] = {"module": ("layer", list(first.places)), "kind": ("layer", list(first.kinds))}
-    return measured_dataset(first.model, update_estimates(values), attrs, coords)
+    estimates: dict[str, Any] = dict(update_estimates(values))
+    if groups:
+        estimates["update_energy_of_group"] = summarise_each(np.stack([draw.by_group for draw in measured]))
+        coords["group"] = groups
+    return measured_dataset(first.model, estimates, attrs, coords)
 
 
 def _loss_of(loss: Any, model: nn.Module, dtype: torch.dtype) -> Callable[[Any, Any], torch.Tensor]:
@@ -250,9 +254,16 @@ def name_of(loss: Any) -> str:
 
 def first_model(
     model: Any, reinit: Any = RESET, precision: str = "float64", seed: int = 0, **_options: Any
-) -> nn.Module:
-    """The model of the first draw of `step_scales` under these options."""
-    return next(Source(model, reinit, precision, checked_seed(seed)).models(1))
+) -> tuple[nn.Module, Any]:
+    """The model of the first draw of `step_scales` under these options, and what to give there in place of ``model``.
+
+    That is a function which gives this very model first, so that none is made that is not measured.
+    """
+    shown = next(Source(model, reinit, precision, checked_seed(seed)).models(1))
+    if isinstance(model, nn.Module):
+        return shown, model
+    made = [shown]
+    return shown, lambda: made.pop() if made else model()
 
 
 def require_last(scales: xr.Dataset, of: str) -> None:

@@ -43,7 +43,8 @@ def starting_rate(
             There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class.
         kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
             classes of the modules: any with attention (attn) in its name, any convolution, or neither.
-        measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again.
+        measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again,
+            and a function is asked for one model, to read its classes.
         options: of `step_scales`. The last layer is as there: choose modules where the last block is another.
 
     Returns:
@@ -68,7 +69,7 @@ def starting_rate(
         >>> bool(found["low"] < found["rate"] < found["high"]), found.attrs["scale"], found.attrs["kind"]
         (True, 'last_learning_rate_scale', 'connected')
     """
-    shown = first_model(model, **options)
+    shown, model = first_model(model, **options)
     name, kind = calibrated(step_of(optimizer, model).trial_name(shown)), kind_of(shown, kind)
     calibration = CALIBRATIONS[name][KINDS[kind]]
     if measured is not None:

@@ -8,11 +8,12 @@ SGD, and 0 for steps that do not know how large the gradient is:
     outputs at the start    m_o s_o times the stream
     change of the stream    input   m_i r_i A_i               hidden  m_h s_h^(k-1) r_h A_h
     change of the outputs   output  m_o r_o A_o               others  m_o s_o times the change of the stream
+    decay of weights        l, the part r lambda of a weight that a step takes, times the part at the start
     gradients               G_i ~ m_i m_o s_o                 G_h ~ m_h s_h^(k-1) m_o s_o          G_o ~ m_o
 
 Under a table of Zheng et al. 2026 all of these are flat but two at the start: outputs go as n^(-1/2), and what hidden
-weights add to the stream as L^(-1/2) for k >= 2. A cell x that stands in a term as x^e, and is off by a factor r^p,
-gives that term the slope e p. The steepest term makes the slope of a sum.
+weights add to the stream as L^(-1/2) for k >= 2; with them goes what decays. A cell x that stands in a term as x^e, and
+is off by a factor r^p, gives that term the slope e p. The steepest term makes the slope of a sum.
 """
 
 from collections import Counter
@@ -66,7 +67,7 @@ class Table:
     Attributes:
         optimizer: one of `OPTIMIZER_NAMES` or a hybrid; "" where none is known.
         block_depth: matrices of a branch, k.
-        decays: whether any weight decays.
+        decays: whether a step takes so much of a weight that what decays may be seen.
     """
 
     optimizer: str
@@ -166,12 +167,13 @@ def suspects(row: Row, look: Look, table: Table) -> list[Suspect]:
     """The cells each of which, wrong alone, could give a row its slope, and that no other row clears.
 
     A cell is cleared where it would show and does not: in the place of its own role at the same step, and, of
-    multipliers and variances, before the first step. Where the first step is flat, and a later one is not, epsilons
-    and weight decay are left.
+    multipliers and variances, before the first step. Weight decay takes its part of the weights in every step, the
+    first one too, in which it is suspected of a change that grows. Where the first step is flat, and changes fall
+    later, epsilons are left; where they grow later, no cell is.
     """
     first = look("change", row.at, 1)
     if row.after > 1 and first is not None and first.verdict is Verdict.CONFIRMED:
-        return list(_of_later_steps(row, look, table))
+        return [] if row.grows else list(_epsilons(row, look, table))
     return list(_of_terms(row, look, table))
 
 
@@ -184,8 +186,8 @@ def _of_terms(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
         off = (row.slope - usual) / power
         if not _shows_at_start(row, look, table, cell, off):
             yield table.suspect(cell, off, row.along)
-    if row.of == "change" and not row.grows:
-        yield from _epsilons(row, look, table)
+    if row.of == "change":
+        yield from _decays(row, look, table) if row.grows else _epsilons(row, look, table)
 
 
 def _parts(row: Row, look: Look, table: Table) -> dict[str, tuple[Term, float]]:
@@ -215,12 +217,11 @@ def _shows_at_start(row: Row, look: Look, table: Table, cell: Cell, off: float) 
     return cell in term and own.excludes(usual + term[cell] * off)
 
 
-def _of_later_steps(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
-    if not row.grows:
-        yield from _epsilons(row, look, table)
-    elif table.decays:
-        for role in _parts(row, look, table):
-            yield table.suspect((role, DECAY), row.slope, row.along)
+def _decays(row: Row, look: Look, table: Table) -> Iterator[Suspect]:
+    """What decays of a value goes as this value does; biases begin at 0, and have nothing to lose."""
+    for role, (_, usual) in table.at_start(row.at, row.along).items() if table.decays else ():
+        if not _is_cleared(role, row, look):
+            yield table.suspect((role, DECAY), row.slope - usual, row.along)
 
 
 def _epsilons(row: Row, look: Look, table: Table) -> Iterator[Suspect]:

@@ -2,7 +2,7 @@
 
 // Tables sort by a click on a header: up, then down, then as they were; what is missing stays last.
 const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
-const NUMBER = /^([+-]?\d[\d.]*)(?:e([+-]?\d+))?(?:\/(\d+))?/;
+const NUMBER = /^([+-]?\d[\d.]*(?:,\d{3})*)(?:e([+-]?\d+))?(?:\/(\d+))?/;
 
 for (const button of document.querySelectorAll("th button")) {
   button.addEventListener("click", () => sort(button.parentElement));
@@ -40,7 +40,7 @@ function compared(a, b, sign) {
 function size(text) {
   const found = NUMBER.exec(text);
   if (!found) return text;
-  const mantissa = found[1] / (found[3] ?? 1);
+  const mantissa = found[1].replaceAll(",", "") / (found[3] ?? 1);
   return mantissa === 0 ? 0 : Math.sign(mantissa) * (Math.log10(Math.abs(mantissa)) + Number(found[2] ?? 0) + 1e5);
 }
 

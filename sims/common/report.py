@@ -30,10 +30,12 @@ BRIEF = 36
 MOST_VERDICTS = 12
 # How many steps it names, one that is always there beside.
 MOST_STEPS = 3
-# Rows of a table that it keeps in any case.
+# Rows of a table, and lines of a note, that it keeps in any case.
 LEAST_ROWS = 4
 # What stands in place of what could not be made.
 UNMADE = "cannot be made of these numbers"
+# Behind a sentence that goes on, so that it is shortened wherever it ends.
+ENDLESS = "x" * LINE
 T = TypeVar("T")
 
 # A note, a table, or what makes one or several of a dataset.
@@ -53,7 +55,8 @@ class Document:
         findings: verdicts, in order.
         parts: notes and tables.
         brief: the table that is printed where there is room for one (default: the first).
-        shown: notes and tables that are printed in its place, all of them.
+        shown: tables and notes that are printed in its place, of the last one, where it is a note, what has room: a
+            title, and sentences whose further lines are indented by four.
         steps: what to run next.
         words: those that this report alone uses, with what they mean.
     """
@@ -81,12 +84,16 @@ class Document:
 
         What has no room is told: verdicts by their number, the undecided ones last; rows of the table by their number.
         """
-        everything = ("--full", "all tables, the evidence of every verdict, and what words mean")
+        hidden = "whole warnings, premises" if self.shown else "the evidence of every verdict"
+        everything = ("--full", f"all tables, {hidden}, and what words mean")
         steps = self._steps([*self.steps[:MOST_STEPS], everything])
         fixed = [_fitted_lines(part) for part in (self._opening, self.heading, steps)]
         if self.shown:
             chosen = [part if isinstance(part, str) else part.narrowed().text() for part in self.shown]
-            return _joined([*fixed[:2], *map(_fitted_lines, chosen), fixed[2]])
+            *others, last = map(_fitted_lines, chosen)
+            room = lines - len("\n\n".join([*fixed, *others]).splitlines()) - 1
+            last = _cut(last, room) if isinstance(self.shown[-1], str) else last
+            return _joined([*fixed[:2], *others, last, fixed[2]])
         room = lines - len("\n\n".join(fixed).splitlines()) - 1
         grids = (part for part in (self.brief, *self.parts) if isinstance(part, Grid))
         grid = next((grid.narrowed() for grid in grids), None)
@@ -264,6 +271,19 @@ def _sentence(finding: Finding) -> str:
     """The verdict and the claim; below, its rival and the evidence."""
     claim = folded(finding.claim, f"  {finding.verdict:12}  ", 16)
     return f"{claim}\n{folded(f'rival: {finding.rival}; {finding.evidence}', ' ' * 16, 16)}"
+
+
+def _cut(note: str, most: int) -> str:
+    """A note of so many lines: where it has more, the first line of every sentence; then as many as have room."""
+    title, *lines = note.splitlines()
+    if len(lines) < most:
+        return note
+    follows = [line.startswith("    ") for line in [*lines[1:], ""]]
+    begun = [(line, cut) for line, cut in zip(lines, follows, strict=True) if not line.startswith("    ")]
+    firsts = [f"  {shorten(f'{line} {ENDLESS}', LINE - 2, placeholder=' ..')}" if cut else line for line, cut in begun]
+    kept = firsts if len(firsts) < most else firsts[: max(most - 2, LEAST_ROWS - 2)]
+    left = len(firsts) - len(kept)
+    return "\n".join([title, *kept, *([f"  and {left} more (--full)"] if left else [])])
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -69,7 +69,8 @@ def tuned_at(given: str | None, sizes: Sequence[Size]) -> tuple[float, str] | No
     """A tuned rate and the label of its size, given as RATE@depth=4; None where none is given.
 
     Raises:
-        ValueError: what does not read so, a rate that is not positive, a size that is not one of those measured.
+        ValueError: what does not read so, a rate that is not positive, a size that is not one of those measured,
+            or is the only one.
     """
     if given is None:
         return None
@@ -80,6 +81,8 @@ def tuned_at(given: str | None, sizes: Sequence[Size]) -> tuple[float, str] | No
         rate = 0.0
     if not (at and 0 < rate < float("inf")):
         raise ValueError(f"--carry is {given!r}; give the tuned learning rate and its size, such as 0.003@depth=4")
+    if len(sizes) == 1:
+        raise ValueError(f"--carry {given} is carried to other sizes, and there is one: give --sizes such as depth=4,8")
     wanted = set(where.split(","))
     fitting = [label for label in map(label_of, sizes) if wanted <= set(label.split(","))]
     if len(fitting) != 1:
@@ -182,7 +185,12 @@ def batches_of(data: str, batch_size: int | None, length: int | None, draws: int
         raise ValueError(f"--data is {data!r}; give FILE.npz, FILE.nc, {TEXT}, or package.module:loader")
     if batch_size is not None:
         raise ValueError(f"the loader {data} has batches of its own size; leave --batch-size out")
-    return list(islice(_loader(data), draws))
+    loader = imported("--data", data)
+    try:
+        return list(islice(_made(loader), draws))
+    except Exception as error:  # whatever a user's loader raises
+        said = "" if isinstance(error, NoLoader) else f"its batches raise {type(error).__name__}: "
+        raise ValueError(f"--data {data}: {said}{error}") from error
 
 
 def _cut(samples: tuple[Samples, Samples], size: int, most: int) -> Batches:
@@ -208,6 +216,8 @@ def _samples(file: str) -> tuple[Samples, Samples]:
             raise ValueError(
                 f"{name} in {file} are {values.size} values of type {values.dtype}; give finite real numbers"
             )
+        if values.ndim == 0:
+            raise ValueError(f"{name} in {file} are one number; give an array with a sample in each row")
     if inputs.shape[:1] != targets.shape[:1]:
         raise ValueError(f"{file} has {len(inputs)} inputs and targets of shape {targets.shape}; give one for each")
     return _typed(inputs), _typed(targets)
@@ -217,10 +227,13 @@ def _typed(values: Samples) -> Samples:
     return values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
 
 
-def _loader(text: str) -> Iterable[Any]:
+class NoLoader(ValueError):
+    """What is given for a loader is none."""
+
+
+def _made(loader: Any) -> Iterable[Any]:
     """What a module has under this name, or what that makes where it is a function."""
-    loader = imported("--data", text)
     made = loader() if callable(loader) and not isinstance(loader, Iterable) else loader
     if not isinstance(made, Iterable):
-        raise ValueError(f"--data {text} gives {type(made).__name__}; give a loader of pairs (inputs, targets)")
+        raise NoLoader(f"it gives {type(made).__name__}; give a loader of pairs (inputs, targets)")
     return made

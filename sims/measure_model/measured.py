@@ -25,6 +25,7 @@ import meanfield
 import meanfield.torch as mft
 from meanfield.common import PremiseWarning, derived_seed
 from meanfield.execution import PieceStore, code_digest, digest
+from meanfield.torch.models import require_measurable
 from sims.common.results import run_key
 from sims.measure_model.asked import (
     Batches,
@@ -62,6 +63,11 @@ def cross_entropy(outputs: Any, targets: Any) -> torch.Tensor:
         raise ValueError(
             f"outputs of shape {tuple(outputs.shape)} may have their classes on the second axis or the last: give "
             "--loss package.module:function"
+        )
+    if targets.is_floating_point() and targets.shape != outputs.shape:
+        raise ValueError(
+            "targets are no whole numbers, and cross_entropy takes the numbers of classes: give labels of an integer "
+            "type, or --loss mse"
         )
     if last and targets.dim() > 1:
         return functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())
@@ -186,6 +192,8 @@ class Asked:
                 f"{self.name} makes {type(model).__name__} at {label_of(size)}; give a function that makes a "
                 "torch.nn.Module"
             )
+        with failing_at(size):
+            require_measurable(model)
         return model
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import isfinite, isnan, sqrt
 from textwrap import fill
@@ -18,7 +18,7 @@ from sims.measure_model.dataset import OTHERS
 
 WHOLE: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 # Rows of the two tables that are printed.
-MOST_SIZES, MOST_MODULES = 8, 5
+MOST_SIZES, MOST_MODULES = 5, 3
 # A module stands out where its values are so many times as large, or as small, as its like in the other blocks says.
 STANDS_OUT, LIKE = 3.0, 3
 # One parameter is named where it moves a module so many times as far as the next one of its group.
@@ -35,20 +35,20 @@ OF = {
 
 
 def document(dataset: xr.Dataset) -> Document:
-    """The whole report; printed, it has the rates, the modules that move most, premises and warnings."""
+    """The whole report; printed, it has the rates, the modules that move most, and warnings."""
     attrs = dataset.attrs
     rates, modules = RATES(dataset), _modules(dataset)
     top = _modules(dataset, MOST_MODULES)
-    notes = [note for note in (_against(dataset), _premises(dataset)) if note]
+    against = [note for note in (_against(dataset),) if note]
     parts: list[str | Grid] = [rates, modules, *_alone(dataset), SCALES(dataset)]
     parts += [SLOPES(dataset)] if "slope" in dataset else []
     return Document(
         question=f"From which learning rate does {attrs['family']} start under {attrs['optimizer']}, and what does one "
         "step move?",
-        answer="\n  ".join(fill(line, LINE - 2, subsequent_indent="    ", **WHOLE) for line in _answer(dataset)),
+        answer=_paragraphs(_answer(dataset)),
         heading=_heading(dataset),
-        parts=[*parts, *notes, _note("What the rate to start from rests on", [attrs["rests_on"]])],
-        shown=[rates.thinned(MOST_SIZES), top, *notes],
+        parts=[*parts, *against, *_premises(dataset)],
+        shown=[rates.thinned(MOST_SIZES), top, *against],
         steps=_steps(dataset),
         words=WORDS,
     )
@@ -57,11 +57,19 @@ def document(dataset: xr.Dataset) -> Document:
 # The answer.
 
 
+def _paragraphs(listed: Iterable[str]) -> str:
+    """Each from a line of its own on; the first begins behind the word that says what they are."""
+    first, *others = listed
+    behind = " " * len("Answer:   ")
+    lines = [fill(first, LINE, initial_indent=behind, subsequent_indent="  ", **WHOLE).removeprefix(behind)]
+    return "\n".join(
+        [*lines, *(fill(each, LINE, initial_indent="  ", subsequent_indent="    ", **WHOLE) for each in others)]
+    )
+
+
 def _answer(dataset: xr.Dataset) -> Iterator[str]:
-    yield _rates(dataset)
-    if goes := _goes(dataset):
-        yield goes
-    yield from _movers(dataset)
+    yield " ".join(filter(None, [_rates(dataset), _goes(dataset)]))
+    yield " ".join(_movers(dataset))
     if outstanding := _outstanding(dataset):
         yield outstanding
 
@@ -222,8 +230,9 @@ def _modules(dataset: xr.Dataset, most: int | None = None) -> Grid:
         ]
         for place in order
     ]
-    left = f" ({len(rows)} of {len(changes)} modules)" if len(rows) < len(changes) else ""
-    title = f"Change in one step at {attrs['largest']}, and that by each group alone{left}"
+    left = f" ({len(rows)} of {len(changes)})" if len(rows) < len(changes) else ""
+    at = f"at {attrs['largest']} and {attrs['shown_rate_of']}, {attrs['shown_rate']:.2g}"
+    title = f"Change in one step {at}, by each group alone{left}"
     return table(["module", "RMS", "change", *groups], rows, title)
 
 
@@ -291,20 +300,21 @@ SLOPES = Table(
 
 
 def _heading(dataset: xr.Dataset) -> str:
-    """What was measured, and at which rate changes are shown."""
+    """What was measured."""
     attrs = dataset.attrs
     kind = f", of kind {attrs['kind']}" * bool(attrs["kind"])
-    lines = [
+    line = (
         f"{attrs['factory']}{kind}; one step of {attrs['optimizer']} on {attrs['loss']}, {attrs['batch']}, "
-        f"{attrs['draws']} draws, seed {attrs['seed']}, {attrs['precision']}",
-        f"Changes are shown at {attrs['shown_rate_of']} at {attrs['largest']}, {attrs['shown_rate']:.2g}",
-    ]
-    return "\n".join(fill(line, LINE, **WHOLE) for line in lines)
+        f"{attrs['draws']} draws, seed {attrs['seed']}, {attrs['precision']}"
+    )
+    return fill(line, LINE, **WHOLE)
 
 
-def _premises(dataset: xr.Dataset) -> str:
+def _premises(dataset: xr.Dataset) -> list[str]:
+    """What the rates take for granted, and what the one to start from rests on."""
     attrs = dataset.attrs
-    return _note("Premises", [attrs["carried_premises"] or attrs["premises"]])
+    notes = [_note("Premises", [attrs["carried_premises"] or attrs["premises"]])]
+    return [*filter(None, notes), _note("What the rate to start from rests on", [attrs["rests_on"]])]
 
 
 def _against(dataset: xr.Dataset) -> str:
@@ -332,7 +342,8 @@ def _steps(dataset: xr.Dataset) -> list[Step]:
     if not attrs["axes"]:
         sizes = "--sizes depth=4,8,16" if first == WHOLE_MODEL else f"--sizes {_doubled(dataset, first)}"
         steps.append((sizes, "how all of this goes with a keyword of the factory"))
-    steps.append((f"--draws {4 * int(attrs['draws'])}", "errors half as wide, in four times the time"))
+    if not steps:
+        steps.append((f"--draws {4 * int(attrs['draws'])}", "errors half as wide, in four times the time"))
     return steps
 
 

@@ -175,6 +175,45 @@ with interrupts_raised():
     assert _interrupted(own) == (0, "own\n", "")
 
 
+THROUGH_C = """
+import ctypes
+run = ctypes.pythonapi.PyRun_String
+run.restype, run.argtypes = ctypes.py_object, [ctypes.c_char_p, ctypes.c_int, ctypes.py_object, ctypes.py_object]
+end_when_interrupted()
+try:
+    with interrupts_raised():
+        run(b"import signal; signal.raise_signal(signal.SIGINT)", 257, {}, {})
+except KeyboardInterrupt:
+    print("raised")
+    raise SystemExit(130)
+"""
+
+
+def test_an_interrupt_that_passes_through_c_keeps_its_status(tmp_path):
+    """Python kills itself by the signal once code that C has run raises KeyboardInterrupt, though it is caught."""
+    begin = "import signal\nfrom meanfield.signals import end_when_interrupted, interrupts_raised\n"
+    (tmp_path / "through_c.py").write_text(begin + THROUGH_C)
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    command = [sys.executable, "-m", "through_c"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | paths)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "raised\n", "")
+
+
+AT_THE_END = """
+import ctypes
+libc = ctypes.CDLL(None)
+end_when_interrupted()
+libc.on_exit(getattr(libc, "raise"), None)
+raise SystemExit(int(signal.SIGINT))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the C library of Linux to raise a signal at its exit")
+def test_an_interrupt_while_python_is_taken_down_changes_no_status():
+    """The C library calls raise(status) behind all of Python, and the status is the number of SIGINT."""
+    assert _interrupted(AT_THE_END) == (signal.SIGINT, "", "")
+
+
 def test_a_library_that_is_imported_leaves_interrupts_alone():
     """Only of a command of its own it knows that nothing is lost."""
     alone = "import sims, figures\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler"

@@ -1,5 +1,7 @@
 """The command for a PyTorch model of one's own: the library's numbers, what the report names, and what it refuses."""
 
+import contextlib
+import io
 import json
 import re
 import subprocess
@@ -51,6 +53,37 @@ def fast_gain(model):
 
 def no_model(depth):
     return depth
+
+
+def on_no_device(depth):
+    with torch.device("meta"):
+        return models.GPT(depth=depth)
+
+
+def evaluated(depth):
+    return models.GPT(depth=depth).eval()
+
+
+def vector(outputs, targets):
+    return torch.nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none")
+
+
+def not_finite(outputs, targets):
+    return measured.cross_entropy(outputs, targets) * float("nan")
+
+
+def without_disk():
+    yield models.tokens()
+    raise OSError("the disk is gone")
+
+
+def of_two_types():
+    inputs, targets = models.tokens()
+    return [(inputs, targets), (inputs, targets.double())]
+
+
+def of_the_head(model):
+    return torch.optim.AdamW(model.lm_head.parameters())
 
 
 def failing(depth):
@@ -150,10 +183,47 @@ def test_bars_of_modules_are_changes_with_errors_of_roots(gpt):
     np.testing.assert_allclose(np.divide(halves, changes), stderr / energy / 2)
 
 
-def test_the_report_fits_a_screen(gpt):
-    text = document(gpt[0]).short()
-    assert len(text.splitlines()) <= 50
-    assert max(len(line) for line in text.splitlines()) <= 100
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What a run over three sizes prints, which three sentences speak against, and its document."""
+    path, said = tmp_path_factory.mktemp("printed") / "run.nc", io.StringIO()
+    sizes = ["--sizes", "depth=1,2,4", "--kind", "transformer"]
+    with contextlib.redirect_stdout(said):
+        dataset = run([*GPT, *sizes], path)
+    return said.getvalue(), document(dataset), dataset
+
+
+def test_the_report_fits_a_screen_and_keeps_its_answer(printed):
+    """With the lines that say where its files are."""
+    text, whole, dataset = printed
+    assert len(text.splitlines()) <= 40
+    assert max(map(len, text.splitlines())) <= 100
+    words = " ".join(text.split())
+    for size in dataset["size"].values:
+        assert f"{float(dataset['started_rate'].sel(size=size)):.2g} at {size}" in words
+    assert re.search(r"The rate goes as depth\^\(-?\d\.\d\d \+- \d\.\d\d\)", words)
+    assert "moves most, by" in words
+    assert "stands out" in words or "out of line" in words
+    assert all(sentence[:80] in words for sentence in dataset.attrs["warnings"].split("\n"))
+    assert "run.html" in words
+    assert "Premises" not in text
+    assert "Premises" in whole.text()
+    assert "What the rate to start from rests on" in whole.text()
+
+
+def test_warnings_are_whole_where_they_have_room_and_counted_where_they_have_none(printed):
+    def short(*sentences):
+        return document(printed[2].assign_attrs(warnings="\n".join(sentences))).short()
+
+    sentence = " ".join(["a sentence of two lines"] * 6)
+    assert sentence in " ".join(short(sentence).split())
+    assert ".." not in short(sentence).partition("Warnings")[2]
+    lines = short(*[sentence] * 4).splitlines()
+    assert sum(line.startswith("  a sentence") and line.endswith(" ..") for line in lines) == 4
+    many = short(*(f"this is warning {number}" for number in range(40)))
+    assert len(many.splitlines()) == 36
+    (left,) = re.findall(r"and (\d+) more \(--full\)", many)
+    assert int(left) + many.count("this is warning") == 40
 
 
 def test_a_gain_that_is_too_large_is_named_and_a_right_model_is_not_blamed(gpt, tmp_path, capsys):
@@ -239,6 +309,8 @@ def test_cross_entropy_asks_where_the_classes_are():
     assert float(turned) == pytest.approx(float(measured.cross_entropy(logits, targets)))
     with pytest.raises(ValueError, match="on the second axis or the last"):
         measured.cross_entropy(torch.randn(2, 5, 5), targets)
+    with pytest.raises(ValueError, match="takes the numbers of classes: give labels of an integer type"):
+        measured.cross_entropy(torch.randn(2, 5), torch.zeros(2))
     with pytest.raises(TypeError, match="gives a tuple, and cross_entropy takes one tensor"):
         measured.cross_entropy((logits, None), targets)
 
@@ -265,7 +337,11 @@ REFUSED = {
     f"{OWN}broken --sizes depth=2 --batch-size 4": "has batches of its own size; leave --batch-size out",
     f"{OWN}broken --sizes depth=2 --optimizer adamx": "--optimizer is 'adamx'; choose one of",
     f"{OWN}broken --sizes depth=2 --carry 0.1": "give the tuned learning rate and its size, such as 0.003@depth=4",
-    f"{OWN}broken --sizes depth=2 --carry 0.1@depth=3": "depth=3 is none of the sizes that are measured, depth=2",
+    f"{OWN}broken --sizes depth=2 --carry 0.1@depth=2": "is carried to other sizes, and there is one: give --sizes",
+    f"{OWN}on_no_device --sizes depth=2": "are on the meta device, without numbers",
+    f"{OWN}evaluated --sizes depth=2": "at depth=2: the model is in evaluation mode",
+    f"{OWN}broken --sizes depth=2 --data {OWN}without_disk": "its batches raise OSError: the disk is gone",
+    f"{OWN}broken --sizes depth=2,3 --carry 0.1@depth=4": "depth=4 is none of the sizes that are measured",
     f"{OWN}broken --sizes depth=2 --groups gains": "is no NAME=PATTERN",
     f"{OWN}broken --sizes depth=2 --groups gains=*.gain": "--groups has *.gain, which fits nothing at depth=2",
     f"{OWN}broken --sizes depth=2 --modules block.*": "--modules has block.*, which fits nothing at depth=2",
@@ -287,11 +363,32 @@ def test_bad_input_gets_one_line_before_any_work(given, tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["--loss", f"{__name__}:vector"], "at depth=2: the loss has shape"),
+        (["--loss", f"{__name__}:not_finite"], "at depth=2: the loss is nan at initial weights"),
+        (["--data", f"{__name__}:of_two_types"], "targets of batch 1 are float64, and those of batch 0 int64"),
+        (["--optimizer", f"{__name__}:of_the_head"], "no group of the optimizer has the parameters"),
+    ],
+)
+def test_what_the_first_step_shows_is_refused_in_one_line(given, sentence, tmp_path, capsys):
+    assert COMMAND.main([*GPT, "--sizes", "depth=2", *given, "--out", str(tmp_path / "run.nc")]) == 2
+    complaint = capsys.readouterr().err
+    assert sentence in complaint
+    assert complaint.count("\n") == 2  # with the size that is measured
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
         ({"labels": np.zeros(4)}, "has no 'inputs'"),
         ({"inputs": np.zeros((4, 2)), "more": np.zeros(4)}, "has no 'targets'"),
         ({"inputs": np.full((4, 2), np.nan), "labels": np.zeros(4)}, "give finite real numbers"),
+        (
+            {"inputs": np.zeros((4, 2)), "labels": np.array(1)},
+            "are one number; give an array with a sample in each row",
+        ),
         ({"inputs": np.zeros((4, 2)), "labels": np.zeros(3)}, "4 inputs and targets of shape (3,)"),
         ({"inputs": np.zeros((4, 2)), "labels": np.zeros(4)}, "holds 4 samples, and a batch takes 64"),
     ],

@@ -140,6 +140,40 @@ def test_an_epsilon_that_is_as_large_as_gradients_makes_changes_fall():
     assert ("input", "adamw_epsilon") not in cells_of(row)  # of which the stream would say more where blocks begin
 
 
+def decaying(model, width, depth, power, share, broken=None):
+    """AdamW, a step of which takes so much of the input weights of the base model, off by a power of r_n."""
+    made = scaled.adamw(model, width, depth, broken=broken)
+    (group,) = (group for group in made.param_groups if any(own is model.wte.weight for own in group["params"]))
+    group["weight_decay"] = share / group["lr"] * (width / scaled.BASE_WIDTH) ** power
+    return made
+
+
+def with_decay(steps=1, **how):
+    optimizer = partial(decaying, **how)
+    sizes = {"widths": WIDTHS, "depths": 2, "steps": steps, "draws": 8}
+    rows = rows_of(mft.coordinate_check(scaled.GPT, models.token_loss, scaled.batches(8), optimizer=optimizer, **sizes))
+    return {after: rows["width", "change", "first", after] for after in range(1, steps + 1)}
+
+
+def test_a_weight_decay_that_is_off_by_a_power_is_caught_in_the_first_step_and_named():
+    """And later on, as what decays grows no faster than what moves; one by the table is not blamed."""
+    cell = "input", "weight_decay"
+    for row in with_decay(steps=2, power=1, share=4e-3).values():
+        assert row.verdict == "REFUTED"
+        assert cells_of(row)[cell] == pytest.approx(1, abs=0.2)
+    right = with_decay(power=0, share=4e-3)[1]
+    assert right.verdict == "CONFIRMED"
+    assert not cells_of(right)
+
+
+def test_weight_decay_that_takes_too_little_to_be_seen_is_not_suspected():
+    rate = "input", "learning_rate"
+    found = {share: with_decay(power=0, share=share, broken={rate: (1, 0)})[1] for share in (1e-5, 4e-3)}
+    assert {str(row.verdict.values) for row in found.values()} == {"REFUTED"}
+    assert all(rate in cells_of(row) for row in found.values())
+    assert [("input", "weight_decay") in cells_of(row) for row in found.values()] == [False, True]
+
+
 def test_shuffled_widths_have_no_slope(standard):
     """Of every draw in an order of its own: what grows with the width is lost."""
     generator = np.random.default_rng(0)

@@ -1,10 +1,13 @@
 """What groups of parameters move alone, against steps in which all others stand still."""
 
+import re
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
 
+import meanfield as mf  # noqa: E402
 import meanfield.torch as mft  # noqa: E402
 from tests.torch import models  # noqa: E402
 from tests.torch.test_real_steps import central_differences, made  # noqa: E402
@@ -36,6 +39,18 @@ def test_a_group_moves_what_its_own_step_moves():
     expected = central_differences(model, models.token_loss, batch, norms_alone, NAMES)
     np.testing.assert_allclose(energy.sel(group="norms"), [expected[name] for name in NAMES], rtol=1e-5)
     assert (scales.update_energy_of_group_stderr == 0).all()
+
+
+def test_it_is_a_quantity_of_the_registry_as_all_others():
+    """And no variable of the dataset is none, or has no words."""
+    scales = moved(groups=GROUPS)
+    own = {name for name in map(str, scales.data_vars) if not re.search("_(stderr|largest_share|covariance)$", name)}
+    assert "update_energy_of_group" in own
+    assert own <= set(mf.QUANTITIES)
+    entry, attrs = mf.QUANTITIES["update_energy_of_group"], scales["update_energy_of_group"].attrs
+    assert scales["update_energy_of_group"].dims == entry.dims
+    assert (attrs["symbol"], attrs["definition"], attrs["units"]) == (entry.symbol, entry.definition, "1")
+    assert scales["update_energy_of_group_largest_share"].values == pytest.approx(0.5)
 
 
 def test_what_stands_below_a_group_does_not_move():

@@ -39,8 +39,7 @@ def test_a_rate_to_start_from_is_that_of_the_same_net(family, optimizer):
     expected, said = sentences_of(mf.starting_rate, net, data, optimizer=optimizer, draws=6)
     pairs = batches_of(net, data)
     how = {"optimizer": partial(torch.optim.AdamW, eps=1e-14) if optimizer == "adamw" else optimizer, "draws": 6}
-    # The first model tells the kind; draws begin behind it.
-    factory = iter_from(partial(make, net), net, skipped=1)
+    factory = twins.factory(net, lambda _: make(net))
     measured, also_said = sentences_of(mft.starting_rate, factory, cross_entropy, pairs, modules="layers.?", **how)
     for name in ("rate", "low", "high"):
         assert float(measured[name]) == pytest.approx(float(expected[name]), rel=1e-5), name
@@ -52,10 +51,27 @@ def test_a_rate_to_start_from_is_that_of_the_same_net(family, optimizer):
     assert measured.attrs["premises"].startswith(expected.attrs["premises"])
 
 
-def iter_from(make, net, skipped):
-    """A factory of twins whose first models are not drawn."""
-    drawn, waited = twins.factory(net, lambda _: make()), iter(range(skipped))
-    return lambda: drawn() if next(waited, None) is None else make()
+def test_a_function_makes_no_model_that_is_not_measured():
+    """One a draw, whose classes tell the kind; and one for its classes where all is measured already."""
+    made = []
+
+    def counted(depth):
+        made.append(depth)
+        return models.GPT(depth=depth)
+
+    small, large = partial(counted, 1), partial(counted, 2)
+    data, how = (models.token_loss, [models.tokens()]), {"optimizer": torch.optim.AdamW, "draws": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.PremiseWarning)
+        mft.starting_rate(small, *data, **how)
+        assert made == [1] * 3
+        mft.carry(0.1, small, large, *data, **how)
+        assert made[3:] == [1] * 3 + [2] * 3
+        both = tuple(mft.step_scales(factory, *data, **how) for factory in (small, large))
+        made.clear()
+        mft.starting_rate(small, *data, measured=both[0], **how)
+        mft.carry(0.1, small, large, *data, measured=both, **how)
+    assert made == [1, 1]
 
 
 @pytest.mark.parametrize(("optimizer", "of"), [("sgd", "outputs"), ("adamw", "last"), ("muon", "outputs")])
@@ -65,9 +81,7 @@ def test_a_carried_rate_is_that_of_the_same_nets(optimizer, of):
     nets = small, small.replace(depth=5)
     data = data_of(small, np.random.default_rng(0))
     how = {"optimizer": optimizer, "draws": 5}
-    factories = [
-        iter_from(partial(twins.residual_mlp, net), net, skipped) for net, skipped in zip(nets, (1, 0), strict=True)
-    ]
+    factories = [twins.factory(net, twins.residual_mlp) for net in nets]
     measured = mft.carry(0.3, *factories, cross_entropy, batches_of(small, data), modules="layers.?", **how)
     assert measured.attrs["of"] == of
     for each in mft.carrying.SCALES:
@@ -201,7 +215,7 @@ def test_an_epsilon_that_takes_the_signs_is_said():
     data = data_of(net, np.random.default_rng(0))
     pairs, large = batches_of(net, data), partial(torch.optim.AdamW, eps=0.1)
     expected, said = sentences_of(mf.starting_rate, net, data, optimizer="adamw", epsilon=0.1, draws=4)
-    factory = iter_from(partial(make, net), net, skipped=1)
+    factory = twins.factory(net, lambda _: make(net))
     measured, also_said = sentences_of(mft.starting_rate, factory, cross_entropy, pairs, optimizer=large, draws=4)
     assert measured.attrs["kept_share"] == pytest.approx(expected.attrs["kept_share"], rel=1e-6)
     assert measured.attrs["epsilon"] == 0.1
