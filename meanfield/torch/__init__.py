@@ -12,6 +12,7 @@ if find_spec("torch") is None:
 from meanfield.torch.carrying import carry
 from meanfield.torch.coordinate_report import coordinate_report
 from meanfield.torch.coordinates import coordinate_check
+from meanfield.torch.models import require_measurable
 from meanfield.torch.parameter_groups import ParameterGroups, parameter_groups
 from meanfield.torch.recipes import check_recipe, recipe_of
 from meanfield.torch.scales import step_scales
@@ -26,6 +27,7 @@ __all__ = [
     "coordinate_report",
     "parameter_groups",
     "recipe_of",
+    "require_measurable",
     "stable_rate",
     "starting_rate",
     "step_scales",

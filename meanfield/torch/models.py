@@ -139,7 +139,21 @@ def _other_laws(old: nn.Module, new: nn.Module) -> Iterator[tuple[str, tuple[flo
 
 
 def require_measurable(model: nn.Module) -> None:
-    """Raise ValueError unless a model has parameters that train, with their numbers, and is in training mode."""
+    """Refuse a model of which no step can be measured; every function of this room does so before any work.
+
+    Raises:
+        TypeError: no torch.nn.Module.
+        ValueError: parameters without a shape or on the meta device, none that trains, or evaluation mode.
+
+    Example:
+        >>> import torch
+        >>> import meanfield.torch as mft
+        >>> mft.require_measurable(torch.nn.Linear(2, 1).eval())
+        Traceback (most recent call last):
+        ValueError: the model is in evaluation mode, and a step is made in training mode: call model.train()
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is {type(model).__name__}, and no torch.nn.Module: give the model itself")
     parameters = dict(model.named_parameters())
     if lazy := [name for name, parameter in parameters.items() if is_lazy(parameter)]:
         raise ValueError(f"{named(lazy)} have no shape yet: run the model once on a batch before it is measured")

@@ -25,7 +25,6 @@ import meanfield
 import meanfield.torch as mft
 from meanfield.common import PremiseWarning, derived_seed
 from meanfield.execution import PieceStore, code_digest, digest
-from meanfield.torch.models import require_measurable
 from sims.common.results import run_key
 from sims.measure_model.asked import (
     Batches,
@@ -193,7 +192,7 @@ class Asked:
                 "torch.nn.Module"
             )
         with failing_at(size):
-            require_measurable(model)
+            mft.require_measurable(model)
         return model
 
 

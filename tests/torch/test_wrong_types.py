@@ -22,7 +22,7 @@ def linear():
 GOOD = {"model": linear, "small": linear, "large": linear, "loss": torch.nn.functional.cross_entropy, "rate": 0.1}
 GOOD |= {"batches": [(torch.ones(4, 3), torch.arange(4) % 2)], "optimizer": "sgd", "draws": 2}
 GOOD |= {"factory": lambda width: torch.nn.Linear(3, 2 * width), "widths": [1, 2, 3], "depths": 1, "steps": 1}
-OWN = {"coordinate_check": {"optimizer": partial(torch.optim.SGD, lr=0.1)}}
+OWN = {"coordinate_check": {"optimizer": partial(torch.optim.SGD, lr=0.1)}, "require_measurable": {"model": linear()}}
 # Of recipes and groups, which take modules.
 WIDE, NARROW = torch.nn.Linear(6, 2), torch.nn.Linear(3, 2)
 RECIPES = {"model": WIDE, "optimizer": torch.optim.SGD(WIDE.parameters(), lr=0.1), "base_model": NARROW, "lr": 0.1}
