@@ -103,9 +103,10 @@ def table_html(grid: Grid, glossary: Glossary, *, linked: Mapping[str, str] | No
 
 
 def _is_of_numbers(cells: Sequence[str]) -> bool:
-    """Whether half of what is not missing are numbers, or more: others say why there is none."""
+    """Whether there are at least as many numbers as different words, which say why there is none."""
     present = [cell for cell in cells if cell not in (MISSING, "")]
-    return len(present) <= 2 * sum(NUMBER.match(cell) is not None for cell in present) > 0
+    words = {cell for cell in present if not NUMBER.match(cell)}
+    return 0 < sum(NUMBER.match(cell) is not None for cell in present) >= len(words)
 
 
 def code_html(lines: str) -> str:

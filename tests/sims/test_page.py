@@ -185,6 +185,7 @@ def test_every_header_is_a_button_and_columns_of_numbers_say_so(page):
         (["0.5 +- 0.1", "1.000e+400 +- 2e+398"], True),
         (["-3/2", "+1", "exponential"], True),
         (["50%", "3 .. 30", "+0.003 +- 0.032 (-0.02)"], True),
+        (["-1.3", "not converged", "not converged", "not converged"], True),
         (["8 x 8", "32 x 32"], False),
         (["1D ReLU", "2D ReLU"], False),
         (["slope", "4", "exponent"], False),
@@ -192,9 +193,16 @@ def test_every_header_is_a_button_and_columns_of_numbers_say_so(page):
         ([], False),
     ],
 )
-def test_columns_are_of_numbers_where_half_of_their_cells_are(cells, numbers):
+def test_columns_are_of_numbers_where_words_only_say_why_there_is_none(cells, numbers):
     grid = table(["name"], [[cell] for cell in cells])
     assert ('<th class="number">' in table_html(grid, Glossary({}))) == numbers
+
+
+def test_options_with_their_reasons_stand_below_each_other_on_telephones():
+    """Beside a long command there is no room: its reason had one letter a line."""
+    telephone = STYLE.partition("@media (max-width: 40rem)")[2].partition("@media")[0]
+    assert "  .short { display: block; }\n" in telephone
+    assert "grid-template-columns: fit-content(50%) 1fr" in STYLE
 
 
 def test_words_are_explained_where_they_stand(page):
