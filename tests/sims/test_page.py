@@ -185,6 +185,8 @@ def test_every_header_is_a_button_and_columns_of_numbers_say_so(page):
         (["0.5 +- 0.1", "1.000e+400 +- 2e+398"], True),
         (["-3/2", "+1", "exponential"], True),
         (["50%", "3 .. 30", "+0.003 +- 0.032 (-0.02)"], True),
+        (["1.50 *", "0.28", "1.41 *"], True),
+        (["2 of 8", "6 of 8"], True),
         (["-1.3", "not converged", "not converged", "not converged"], True),
         (["8 x 8", "32 x 32"], False),
         (["1D ReLU", "2D ReLU"], False),
@@ -221,6 +223,13 @@ def test_words_in_prose_lead_to_their_explanation():
     words = re.findall(r'<a class="word" href="#word-(\d)" data-word="\1">([^<]+)</a>', marked)
     assert words == [("1", "mean\n  field"), ("2", "mean")]
     assert marked.endswith("</a>; meaning")
+
+
+def test_words_that_mean_something_first_alone_are_plain_elsewhere():
+    """As the kinds of claims: "own" is a kind, and nothing is explained in "its own features"."""
+    glossary = Glossary({"own": "no source says it", "as stated": "the source says it", "rate": "eta"}, first=["own"])
+    marked = [re.findall(r">([^<]+)<", glossary.cell(text)) for text in ("own", "own: a rate", "its own rate", "owner")]
+    assert marked == [["own"], ["own", ": a ", "rate"], ["rate"], []]
 
 
 def test_verdicts_can_be_chosen(page):
