@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from textwrap import wrap
 
 import yaml
 
@@ -22,6 +23,8 @@ The papers whose claims it measures:
 
 Both are made of `CITATION.cff` at the root of the project, which reference managers read.
 """
+# Characters of a line.
+LINE = 88
 # What has a meaning in LaTeX.
 SPECIAL = re.compile(r"([&%$#_{}])")
 
@@ -50,8 +53,15 @@ def _entry(work: dict, key: str) -> str:
     }
     if fields["eprint"]:
         fields["archiveprefix"] = "arXiv"
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    lines = [_field(name, value) for name, value in fields.items() if value]
     return "\n".join([f"@misc{{{key},", *lines, "}"])
+
+
+def _field(name: str, value: str) -> str:
+    """In lines that a page shows whole: BibTeX reads a new line as a space."""
+    start = f"  {name} = {{"
+    lines = wrap(f"{value}}},", LINE - 4, break_long_words=False, break_on_hyphens=False)
+    return start + "\n    ".join(lines)
 
 
 def _author(author: dict) -> str:

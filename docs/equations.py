@@ -15,8 +15,10 @@ NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'
 SPELLINGS = {r"\lbrace": "\ue000", r"\rbrace": "\ue001", r"\lvert": "\ue002", r"\rvert": "\ue003"}
 FENCES = {"\ue000": ("{", "prefix"), "\ue001": ("}", "postfix"), "\ue002": ("|", "prefix"), "\ue003": ("|", "postfix")}
 FENCES |= {"⟨": ("⟨", "prefix"), "⟩": ("⟩", "postfix"), "⌊": ("⌊", "prefix"), "⌋": ("⌋", "postfix")}
-FUNCTIONS = {"log", "ln", "exp", "cos", "arccos", "max", "min", "sup"}
+FUNCTIONS = {"log", "ln", "exp", "cos", "arccos", "arcsin", "max", "min", "sup"}
 THIN = {"width": "0.167em"}
+# Elements of which the first part is what the others stand at.
+AT_BASE = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
 
 
 def mathml(latex: str, display: str) -> str:
@@ -26,7 +28,7 @@ def mathml(latex: str, display: str) -> str:
     root = ElementTree.fromstring(convert(latex, display=display).replace(NAMESPACE, ""))
     for element in list(root.iter()):
         _mend(element)
-    for row in list(root.iter()):
+    for row in reversed(list(root.iter())):  # a row inside before the row that it stands in, where it may be a name
         if row.tag in ("math", "mrow", "mstyle"):
             row[:] = _spaced(_words(row))
     return ElementTree.tostring(root, encoding="unicode").replace("<math", f"<math{NAMESPACE}", 1)
@@ -74,13 +76,30 @@ def _words(row: ElementTree.Element) -> list[ElementTree.Element]:
 
 
 def _spaced(elements: list[ElementTree.Element]) -> list[ElementTree.Element]:
-    """A thin space between a function's name, with what stands at it, and an argument without brackets."""
+    """A thin space between a name of several letters, with what stands at it, and what it multiplies or takes."""
     spaced: list[ElementTree.Element] = []
-    for place, element in enumerate(elements):
-        after = elements[place + 1] if place + 1 < len(elements) else None
+    for before, element, after in zip([None, *elements], elements, [*elements[1:], None], strict=False):
+        if _is_name(element) and _is_factor(before, ")]}"):
+            spaced.append(ElementTree.Element("mspace", THIN))
         spaced.append(element)
-        name = element if element.tag in ("mi", "mo") else next(iter(element), None)
-        is_function = name is not None and name.text in FUNCTIONS
-        if is_function and after is not None and not (after.tag == "mo" and after.text in "([{|,.=)]}"):
+        # Where a name follows, it brings the space.
+        if _is_name(element) and _is_factor(after, "") and not _is_name(after):
             spaced.append(ElementTree.Element("mspace", THIN))
     return spaced
+
+
+def _is_name(element: ElementTree.Element) -> bool:
+    """Whether it is a function's name or another word, or has one as its base."""
+    base = element
+    while base.tag in AT_BASE or (base.tag == "mrow" and len(base) == 1):
+        base = base[0]
+    return base.text in FUNCTIONS or (base.tag == "mi" and len(base.text or "") > 1)
+
+
+def _is_factor(element: ElementTree.Element | None, closing: str) -> bool:
+    """Whether it may be multiplied: no space, and no sign but for a bracket that closes."""
+    while element is not None and element.tag == "mrow" and len(element):
+        element = element[-1 if closing else 0]
+    if element is None or element.tag in ("mspace", "mtext"):
+        return False
+    return element.tag != "mo" or element.text in FUNCTIONS or (closing != "" and (element.text or " ") in closing)

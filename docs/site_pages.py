@@ -3,11 +3,12 @@
 README.md is the first page of the site. The page of evidence is made of the recorded verdicts, and the names of claims
 on the page of verdicts lead to it. The page of the library lists what `meanfield/__init__.pyi` lists, in its order and
 under its comments, and every quantity of the registry. How to cite is made of CITATION.cff. Equations become MathML,
-which needs no script (`equations.py`), and figures open at full size.
+which needs no script (`equations.py`), figures open at full size, and tables of sentences fold on telephones.
 """
 
 import re
-from html import unescape
+from html import escape, unescape
+from itertools import count
 from pathlib import Path
 
 from citation import citation_page
@@ -23,6 +24,10 @@ PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changel
 # The name of a claim at the beginning of its row.
 CLAIM = re.compile(r"^\| ([A-Z]\d+[a-z]?) \|", re.MULTILINE)
 PICTURE = re.compile(r'(<img [^>]*src="([^"]+\.png)"[^>]*>)')
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+HEAD, CELL = (re.compile(rf"<{tag}\b[^>]*>(.*?)</{tag}>", re.DOTALL) for tag in ("th", "td"))
+# Columns, and characters of the longest cell, from which on a table has no room beside itself on a telephone.
+LEAST_FOLDING, SENTENCE = 4, 60
 # An equation, and where it stands: in a line, or between lines.
 KINDS = {"span": "inline", "div": "block"}
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -74,6 +79,31 @@ def quantities():
 
 
 def on_page_content(html, **_):
-    """Set equations, and make every figure a link to itself at full size."""
+    """Set equations, make every figure a link to itself at full size, and say which tables fold on a telephone."""
+    html = TABLE.sub(_folding, html)
     html = PICTURE.sub(r'<a class="figure" href="\2" target="_blank">\1</a>', html)
-    return EQUATION.sub(lambda equation: mathml(unescape(equation[2]), KINDS[equation[1]]), html)
+    return EQUATION.sub(_set, html)
+
+
+def _folding(table):
+    """A table of sentences, whose cells then say what they are, as its head is not shown; another one as it is."""
+    names = [_words(cell) for cell in HEAD.findall(table[0])]
+    longest = max((len(_words(cell)) for cell in CELL.findall(table[0])), default=0)
+    if len(names) < LEAST_FOLDING or longest < SENTENCE:
+        return table[0]
+    places = count()
+
+    def named(_):
+        return f'<td data-name="{escape(names[next(places) % len(names)])}"'
+
+    return re.sub(r"<td\b", named, table[0]).replace("<table>", "<table data-folds>")
+
+
+def _words(html):
+    return unescape(re.sub(r"<[^>]+>", "", html)).strip()
+
+
+def _set(equation):
+    """An equation between lines in a box of its own, which scrolls where it is too long (`site.css`)."""
+    drawn = mathml(unescape(equation[2]), KINDS[equation[1]])
+    return f'<div class="arithmatex">{drawn}</div>' if equation[1] == "div" else drawn

@@ -17,6 +17,7 @@ pytest.importorskip("latex2mathml")
 pytest.importorskip("mkdocs")
 yaml = pytest.importorskip("yaml")
 DOCS = Path(mf.__file__).parent.parent / "docs"
+STYLE = (DOCS / "site.css").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,14 @@ def test_script_letters_are_characters_of_their_own(made, latex, letter):
         (r"\mathrm{mean}_p", "<msub><mrow><mi>mean</mi></mrow><mi>p</mi></msub>"),
         (r"\log L", '<mi>log</mi><mspace width="0.167em" /><mi>L</mi>'),
         (r"\log(L)", '<mi>log</mi><mo stretchy="false">(</mo>'),
+        (r"\arcsin x", '<mi>arcsin</mi><mspace width="0.167em" /><mi>x</mi>'),
+        (
+            r"E\mathrm{mean}(z)",
+            '<mi>E</mi><mspace width="0.167em" /><mrow><mi>mean</mi></mrow><mo stretchy="false">(</mo>',
+        ),
+        (r"\mathrm{Var} z", '<mrow><mi>Var</mi></mrow><mspace width="0.167em" /><mi>z</mi>'),
+        (r"(x) \mathrm{tr}", '<mo stretchy="false">)</mo><mspace width="0.167em" /><mrow><mi>tr</mi></mrow></mrow>'),
+        (r"1 / \mathrm{fan},", "<mo>/</mo><mrow><mi>fan</mi></mrow><mo>,</mo>"),
         (r"\ln^2 L", '<msup><mi>ln</mi><mn>2</mn></msup><mspace width="0.167em" /><mi>L</mi>'),
     ],
 )
@@ -116,6 +125,44 @@ def test_no_equation_needs_what_browsers_do_not_know(made):
         )
         for fence in (element for element in tree.iter() if element.text in tuple("()[]{}|")):
             assert fence.get("stretchy") == "false" or "minsize" in fence.attrib, latex
+
+
+def test_long_equations_scroll_in_a_box_of_their_own(site_pages):
+    """A box that the style of the site knows; else one long equation makes the whole page wider than a telephone."""
+    shown = site_pages.on_page_content('<div class="arithmatex">\\[x\\]</div>')
+    assert re.fullmatch(r'<div class="arithmatex"><math [^>]*display="block".*</math></div>', shown)
+    assert re.search(r"^\.md-typeset div\.arithmatex \{\n  overflow-x: auto;", STYLE, re.MULTILINE)
+
+
+def test_tables_of_sentences_fold_on_telephones(site_pages):
+    """Those of verdicts have no room for six columns: each cell says its column then. Tables of numbers stay."""
+
+    def table(sentence):
+        rows = ["".join(f"<{tag}>{cell}</{tag}>" for cell in ["a <b", "b", "", sentence]) for tag in ("th", "td")]
+        rows = [row.replace("a <b", "<code>a</code> &lt;b") for row in rows]
+        return f"<table><thead><tr>{rows[0]}</tr></thead><tbody><tr>{rows[1]}</tr></tbody></table>"
+
+    folded = site_pages.on_page_content(table("words " * 20))
+    assert folded.startswith("<table data-folds>")
+    assert re.findall(r'<td data-name="([^"]*)"', folded)[:3] == ["a &lt;b", "b", ""]
+    assert site_pages.on_page_content(table("1.0")) == table("1.0")
+    assert "table[data-folds] td:not([data-name" in STYLE
+
+
+def test_equations_name_fonts_that_have_large_signs():
+    """A browser without a font for mathematics of its own would draw small brackets, and no bars over letters."""
+    (fonts,) = re.findall(r"math \{\n  font-family: (.+);", STYLE)
+    assert fonts.split(", ")[-1] == "math"
+    assert len(fonts.split(", ")) > 3
+
+
+def test_commands_wrap_wherever_they_stand():
+    """Indented code is a bare <pre>, first in the article or deep in a list: neither may be cut; reports scroll."""
+    assert re.search(
+        r"^\.md-typeset pre:not\(\.highlight > pre\) > code \{\n  overflow-wrap: anywhere;\n  white-space: pre-wrap;",
+        STYLE,
+        re.MULTILINE,
+    )
 
 
 def test_figures_open_at_full_size(site_pages):
@@ -186,6 +233,7 @@ def _bibtex(text):
                 depth += {"{": 1, "}": -1}.get(rest[end], 0)
             assert name not in fields
             assert not re.search(r"(?<!\\)[&%$#_]", rest[:end]) or name == "url"
-            fields[name], text = rest[:end], rest[end + 1 :].removeprefix(",").strip()
+            assert max(map(len, rest[:end].splitlines())) < 90  # as pages show it without scrolling
+            fields[name], text = " ".join(rest[:end].split()), rest[end + 1 :].removeprefix(",").strip()
         text = text.removeprefix("}")
         yield key, fields

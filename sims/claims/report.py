@@ -104,7 +104,7 @@ def page(results: Sequence[Result], evidence: Mapping[str, Evidence], title: str
     """Table of verdicts with links to a section for every claim, and from there to the page of every run."""
     judgements = [Judgement.of(result) for result in results]
     kinds = {str(result.claim.kind): result.claim.kind.meaning for result in results}
-    glossary = Glossary(used_words(json.dumps([record(result) for result in results]), kinds))
+    glossary = Glossary(used_words(json.dumps([record(result) for result in results]), kinds), first=kinds)
     claims = {result.claim.id: f"#{result.claim.id}" for result in results}
     runs = table(["run", "command"], [[run.run, run.command] for run in evidence.values()])
     choice = verdict_choice([result.verdict for result in results])

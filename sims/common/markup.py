@@ -7,25 +7,29 @@ the page's policy would forbid. Everything that comes from data passes through `
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from meanfield.verification import Verdict
 from sims.common.tables import MISSING, WITHIN, Grid
 
 # Cells that are a number, or begin with the one that they are about; `page.js` reads them alike.
-NUMBER = re.compile(rf"[+-]?\d[\d.]*(,\d{{3}})*(e[+-]?\d+)?(/\d+)?( ?%)?($|{re.escape(WITHIN)}| \(| \.\. )")
+NUMBER = re.compile(rf"[+-]?\d[\d.]*(,\d{{3}})*(e[+-]?\d+)?(/\d+)?( ?%)?($|{re.escape(WITHIN)}| \(| \.\. | of \d| \*$)")
 
 
 class Glossary:
-    """Words of a page, with what they mean: each is marked where it stands, and explains itself on hover or focus."""
+    """Words of a page, with what they mean: each is marked where it stands, and explains itself on hover or focus.
 
-    def __init__(self, words: Mapping[str, str]) -> None:
+    ``first``: those of them that have this meaning only where a text begins with them, up to its end or a sign.
+    """
+
+    def __init__(self, words: Mapping[str, str], first: Collection[str] = ()) -> None:
         self._words = words
         self._numbers = {word: number for number, word in enumerate(words, start=1)}
         longest_first = sorted(words, key=len, reverse=True)
-        spaced = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in longest_first)
-        self._pattern = re.compile(rf"(?<!\w)({spaced})(?!\w)" if words else "(?!)()")
+        spaced = {word: re.escape(word).replace(r"\ ", r"\s+") for word in longest_first}
+        forms = (rf"^{form}(?=$|[,:])" if word in first else rf"(?<!\w){form}(?!\w)" for word, form in spaced.items())
+        self._pattern = re.compile(f"({'|'.join(forms)})" if words else "(?!)()")
 
     def prose(self, text: str) -> str:
         """Text whose words lead to their explanation, for keyboards too."""
@@ -103,9 +107,10 @@ def table_html(grid: Grid, glossary: Glossary, *, linked: Mapping[str, str] | No
 
 
 def _is_of_numbers(cells: Sequence[str]) -> bool:
-    """Whether half of what is not missing are numbers, or more: others say why there is none."""
+    """Whether there are at least as many numbers as different words, which say why there is none."""
     present = [cell for cell in cells if cell not in (MISSING, "")]
-    return len(present) <= 2 * sum(NUMBER.match(cell) is not None for cell in present) > 0
+    words = {cell for cell in present if not NUMBER.match(cell)}
+    return 0 < sum(NUMBER.match(cell) is not None for cell in present) >= len(words)
 
 
 def code_html(lines: str) -> str:

@@ -188,6 +188,9 @@ def test_every_header_is_a_button_and_columns_of_numbers_say_so(page):
         (["41 %", "0.097 %"], True),
         (["1,024", "113,504"], True),
         (["1,2", "3,4"], False),
+        (["1.50 *", "0.28", "1.41 *"], True),
+        (["2 of 8", "6 of 8"], True),
+        (["-1.3", "not converged", "not converged", "not converged"], True),
         (["8 x 8", "32 x 32"], False),
         (["1D ReLU", "2D ReLU"], False),
         (["slope", "4", "exponent"], False),
@@ -195,9 +198,16 @@ def test_every_header_is_a_button_and_columns_of_numbers_say_so(page):
         ([], False),
     ],
 )
-def test_columns_are_of_numbers_where_half_of_their_cells_are(cells, numbers):
+def test_columns_are_of_numbers_where_words_only_say_why_there_is_none(cells, numbers):
     grid = table(["name"], [[cell] for cell in cells])
     assert ('<th class="number">' in table_html(grid, Glossary({}))) == numbers
+
+
+def test_options_with_their_reasons_stand_below_each_other_on_telephones():
+    """Beside a long command there is no room: its reason had one letter a line."""
+    telephone = STYLE.partition("@media (max-width: 40rem)")[2].partition("@media")[0]
+    assert "  .short { display: block; }\n" in telephone
+    assert "grid-template-columns: fit-content(50%) 1fr" in STYLE
 
 
 def test_words_are_explained_where_they_stand(page):
@@ -216,6 +226,13 @@ def test_words_in_prose_lead_to_their_explanation():
     words = re.findall(r'<a class="word" href="#word-(\d)" data-word="\1">([^<]+)</a>', marked)
     assert words == [("1", "mean\n  field"), ("2", "mean")]
     assert marked.endswith("</a>; meaning")
+
+
+def test_words_that_mean_something_first_alone_are_plain_elsewhere():
+    """As the kinds of claims: "own" is a kind, and nothing is explained in "its own features"."""
+    glossary = Glossary({"own": "no source says it", "as stated": "the source says it", "rate": "eta"}, first=["own"])
+    marked = [re.findall(r">([^<]+)<", glossary.cell(text)) for text in ("own", "own: a rate", "its own rate", "owner")]
+    assert marked == [["own"], ["own", ": a ", "rate"], ["rate"], []]
 
 
 def test_verdicts_can_be_chosen(page):
