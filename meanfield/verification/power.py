@@ -159,7 +159,7 @@ def needing(needed: float, made: float) -> str:
 def deciding(needed: float, made: float, what: str) -> str:
     """What the evidence says of the draws with which `PROMISED` of all runs do so; infinitely many: it cannot say."""
     if not np.isfinite(needed):
-        return f"; how many would {what} so few do not say"
+        return f"; so few draws do not tell how many would {what}"
     return f"{needing(needed, made)}, with which {PROMISED * 10:.0f} of 10 runs or more {what}"
 
 

@@ -110,7 +110,7 @@ def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[St
     more = [round(finding.needed) for finding in findings if finding.needed is not None]
     draws, gain = 4 * int(dataset.attrs["draws"]), "all errors become half as large"
     if more:
-        draws, gain = max(more), "enough for all verdicts that lack some"
+        draws, gain = max(more), "enough for every undecided verdict"
     runs = [(f"--draws {draws}", gain)]
     if setting_of(dataset) != PAPERS:
         runs.append((" ".join(claims.P0_HEAD), "the same under the paper's head"))

@@ -35,10 +35,11 @@ WORDS = {
     "construction, and what can move is the direction of h.",
 }
 TITLES = {"looped": "Looped: one block for all loops", "deep": "Deep: weights for every block"}
-NEXT = (
-    "Next: --rate 0.003 trains all nets at another rate, --times 2 halves variances, and python -m sims.looped_rates "
-    "tunes the rate over loops."
-)
+STEPS = [
+    ("--rate 0.003", "all nets trained at another rate"),
+    ("--times 2", "half the variances"),
+    ("python -m sims.looped_rates", "the rate tuned over loops"),
+]
 SCALINGS = ("none", "sqrt", "linear")
 # Columns of the comparison with rivals: the model, its scaling, and how the names of its numbers start.
 RIVALS = {
@@ -190,8 +191,8 @@ REPORT = Report(
         _increments,
         _update_table,
         _rivals,
-        NEXT,
     ],
+    steps=STEPS,
     findings=JUDGES.findings,
     heavy=["residual_energy", "first_order_change"],
     words=WORDS,
