@@ -399,6 +399,17 @@ def test_files_that_lack_something_are_refused(arrays, sentence, tmp_path, capsy
     assert sentence in capsys.readouterr().err
 
 
+def test_a_model_that_its_data_do_not_fit_is_told_of_them(tmp_path, monkeypatch, capsys):
+    """Windows of 64 characters, and 16 positions."""
+    monkeypatch.chdir(tmp_path)
+    given = "docs.own_model:GPT --sizes depth=1 --loss cross_entropy --data text --batch-size 2 --draws 2"
+    assert COMMAND.main(given.split()) == 2
+    said = (
+        "index out of range in self (own_model.py, line 19); it was given 2 batches of inputs (2, 64), whole numbers up"
+    )
+    assert said in capsys.readouterr().err
+
+
 def test_without_pytorch_the_command_names_its_extra():
     """And --help needs none."""
     code = "import sys; sys.modules['torch'] = None; import sims; command = sims.simulation('measure_model')"

@@ -87,7 +87,9 @@ def test_of_several_numbers_the_one_that_is_farthest_from_the_claim_is_told():
 def test_of_few_standard_errors_no_number_is_announced():
     """A rival one standard error off may lie anywhere; at five it is known, and the nearer the more draws it takes."""
     near = contest([0.0], [1.0], claimed=0.0, rival=1.0).weigh(2, 1000)
-    assert near.evidence.endswith("; too few draws; so few draws do not tell how many would decide if what is claimed holds")
+    assert near.evidence.endswith(
+        "; too few draws; so few draws do not tell how many would decide if what is claimed holds"
+    )
     needs = [times_more(Deviation(off, 1.0), 2, 1000) for off in (1.0, 2.0, 3.0, 4.0, 5.0)]
     assert needs[0] == np.inf
     assert needs == sorted(needs, reverse=True)
