@@ -86,9 +86,8 @@ def test_no_evidence_says_that_no_draws_decide_and_how_many_do():
     for claimed, rival, allowance, draws in product((-0.3, 0.0, 0.25), (-0.2, 0.1, 0.3), (0.0, 0.5), (20, 100, 1000)):
         ruling = contest([0.0], [0.05], claimed=claimed, rival=rival, allowance=allowance).weigh(2, draws)
         said += [ruling.evidence, ruling.evidence_of_rival]
-    never, some = (
-        {place for place, words in enumerate(said) if told in words} for told in ("no draws decide", "8 of 10")
-    )
+    words = "no draws decide", "8 of 10"
+    never, some = ({place for place, evidence in enumerate(said) if told in evidence} for told in words)
     assert never
     assert some
     assert not never & some

@@ -174,7 +174,7 @@ class TrainedLosses(Measure):
         return 8 * draws * self.steps
 
     def first_size(self, net: Net, seed: int) -> float:
-        """The largest output of this seed's net at its start, or gradient of one without: `IDLE` at most, if all are."""
+        """The largest output of this seed's net at first, or gradient of one without: at most `IDLE`, if all are."""
         arrays, loss = replace(on_numpy(self.precision), lenient=True), LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
         weights = given_weights(net, self._start_weights(net, [seed], arrays))

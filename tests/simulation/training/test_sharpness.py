@@ -242,9 +242,7 @@ def test_nets_without_curvature_are_stable_at_every_rate(loss):
     for scale in [0.0, 1e25][: 1 + (loss == "cross_entropy")]:
         pair = scale * inputs, targets
         softmax = "outputs are so large that their softmax is 0 or 1, " if scale else ""
-        why = (
-            f"no curvature on these data, so that every rate is stable: {softmax}units have died or inputs are 0; give"
-        )
+        why = f"no curvature on these data, so that every rate is stable: {softmax}units have died or inputs are 0"
         for who, how in {"half or more of the drawn nets have": {"draws": 2}, "the net has": LIMIT}.items():
             with pytest.warns(mf.PremiseWarning, match=f"^{who} {why}"):
                 made = mf.stable_rate(net, pair, loss=loss, **how)
