@@ -17,6 +17,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.premises import (
+    at_both_ends,
     batch_warning,
     broken_premises,
     depth_over_width,
@@ -204,7 +205,7 @@ def explain_transfer(
         refusals=refusals,
         interval=interval,
         error=rules[rule_used].log_error(start, end),
-        premises=premises(start, end) if assumed is None else assumed,
+        premises=premises(start, end) if assumed is None else at_both_ends(assumed, start, end),
         warnings=_warnings(rules[rule_used], start, end, logs[rule_used], "typical" in wanted),
         optimizer=step.step.name,
         of=of,

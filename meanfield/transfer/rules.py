@@ -274,7 +274,8 @@ def require_carried(net: Any, kinds: Any = CarriedNet) -> None:
         f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied loops, "
         f"such as meanfield.MLP(depth=12, width=256), or lists of layers{f', where {why}' * bool(why)}; draw both ends "
         "of other nets, simulate(net, draws=..., seed=...), and carry by the ratio of their learning_rate_scale, or "
-        "give rule=meanfield.transfer.StableRate((inputs, labels)), which serves any net that trains"
+        "give data=(inputs, labels), on which the first step of both is drawn, or "
+        "rule=meanfield.transfer.StableRate((inputs, labels)): these serve any net that trains"
     )
 
 
