@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from meanfield.common.machine import says_how_long
 from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
 from meanfield.nets.listed import listed_layers
 from meanfield.nets.net import Net
@@ -142,6 +143,7 @@ def transfer_learning_rate(
     return carried.rate
 
 
+@says_how_long
 def explain_transfer(
     rate: float,
     architecture_from: CarriedNet,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.common.validation import OutsideFloats, takes
+from meanfield.common.validation import takes
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.listed import ListedLayers
@@ -292,6 +292,6 @@ def _with_stem(start: Sequential, end: CarriedNet) -> str:
     nets: list[Any] = [net.replace(stem=1) for net in (start, end)]
     try:
         factor = exp(log_scale(nets[1]) - log_scale(nets[0]))
-    except (OutsideFloats, OverflowError):
+    except (ValueError, OverflowError):  # outside floats, or too long
         return ""
     return f" (on a stem of {start.channels_by_layer[0]} channels the factor is {factor:.3g})"

@@ -35,6 +35,7 @@ from meanfield.theory.mean_field.concatenated_errors import (
     concatenated_terms,
 )
 from meanfield.theory.mean_field.label_term import label_term_refusal
+from meanfield.theory.mean_field.layers import memory_of_gates_refusal
 from meanfield.theory.mean_field.output_term import output_term_refusal
 from meanfield.theory.mean_field.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.prediction import predict
@@ -101,6 +102,8 @@ class FiniteDepth(Rule):
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         for net in (start, end):
             if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
+                return why
+            if isinstance(net, Sequential) and (why := memory_of_gates_refusal(net)):
                 return why
             if isinstance(net, TiedLoop) and (why := time_refusal(net)):
                 return why
