@@ -12,6 +12,8 @@ from meanfield.signals import termination_held
 
 # What reading a NetCDF file raises where it is none or breaks off; the last two, where it is damaged in its middle.
 UNREADABLE = (OSError, RuntimeError, AttributeError)
+# What to do where a file of a command cannot be written.
+ANOTHER = "choose another with --out"
 
 
 class DamagedFileWarning(UserWarning):
@@ -19,19 +21,20 @@ class DamagedFileWarning(UserWarning):
 
 
 @takes(Path)
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object], remedy: str = ANOTHER) -> None:
     """Let ``write`` fill a temporary file next to ``path``, then put it in place in one step; `ENDINGS` wait for it.
 
     What is in place is on the disk, whatever ends the machine. A symbolic link stays, and what it leads to is written.
+    Errors end with the ``remedy``.
 
     Raises:
         IsADirectoryError: ``path`` is a folder.
         OSError: the disk is full or refuses the file, with the path and the reason. An earlier file at ``path`` stays
             as it was.
     """
-    _require_no_folder(path)
+    _require_no_folder(path, remedy)
     place = behind_links(path)
-    with termination_held(), _named(path):
+    with termination_held(), _named(path, remedy):
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{path.stem}-", suffix=path.suffix)
         os.close(handle)
         temporary = Path(name)
@@ -70,15 +73,13 @@ def behind_links(path: Path) -> Path:
 def require_writable(folder: Path) -> None:
     """Make ``folder`` and write a file in it, or raise PermissionError / NotADirectoryError saying which and why."""
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"cannot write to the folder {folder}: it is a file; choose another with --out")
+        raise NotADirectoryError(f"cannot write to the folder {folder}: it is a file; {ANOTHER}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise type(error)(
-            f"cannot write to the folder {folder}: {error.strerror}; choose another with --out"
-        ) from error
+        raise type(error)(f"cannot write to the folder {folder}: {error.strerror}; {ANOTHER}") from error
 
 
 def _flush(path: Path) -> None:
@@ -102,17 +103,17 @@ def _flush_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _named(path: Path, remedy: str) -> Iterator[None]:
     """An error about the temporary file is raised as one about the file itself."""
     try:
         yield
     except OSError as error:
         if error.strerror is None:
             raise
-        reason = f"cannot write the file {path}: {error.strerror}; make room there, or choose another with --out"
+        reason = f"cannot write the file {path}: {error.strerror}; make room there, or {remedy}"
         raise type(error)(reason) from error
 
 
-def _require_no_folder(path: Path) -> None:
+def _require_no_folder(path: Path, remedy: str = ANOTHER) -> None:
     if path.is_dir():
-        raise IsADirectoryError(f"cannot write the file {path}: it is a folder; choose another with --out")
+        raise IsADirectoryError(f"cannot write the file {path}: it is a folder; {remedy}")

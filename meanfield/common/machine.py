@@ -9,9 +9,11 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, wraps
+from threading import Event, Thread
+from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
@@ -21,8 +23,12 @@ from meanfield.common.validation import require_count
 NUMBER_BYTES = 8
 # Seconds of a processor beyond which a prediction is refused.
 LONGEST_SECONDS = 3600.0
+# Work that takes so long says so on a terminal, and from then on at this interval.
+UNSAID_SECONDS, BEAT_SECONDS = 2.0, 1.0
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 # Processes, this one included, that do independent work on the memory of this machine.
@@ -57,7 +63,54 @@ def seconds_refusal(needed: float, what: str, remedy: str) -> str:
 def progress(steps: Iterable[T], total: int, unit: str) -> Iterable[T]:
     """The steps as they are, with a bar on a terminal once they have taken two seconds, as that of drawing."""
 
-    return tqdm(steps, total=total, unit=unit, delay=2, disable=None, leave=False) if total > 1 else steps
+    return tqdm(steps, total=total, unit=unit, delay=UNSAID_SECONDS, disable=None, leave=False) if total > 1 else steps
+
+
+def says_how_long(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, of which a terminal is told, once it has taken two seconds, what is computed and for how long.
+
+    A bar of `progress` moves when a step ends: what comes before the first of them, and steps that are long, would be
+    silent. Of such functions that call each other the outermost says so.
+    """
+
+    @wraps(function)
+    def said(*given: P.args, **named: P.kwargs) -> R:
+        with _beating(function.__name__):
+            return function(*given, **named)
+
+    return said
+
+
+# What is computed, and says so.
+_told: list[str] = []
+
+
+@contextmanager
+def _beating(what: str) -> Iterator[None]:
+    if _told:
+        yield
+        return
+    bar = tqdm(desc=what, bar_format="{desc}: {elapsed}", delay=UNSAID_SECONDS, disable=None, leave=False)
+    ended = Event()
+
+    def beat() -> None:
+        wait = UNSAID_SECONDS
+        while not ended.wait(wait):
+            bar.update(0)
+            wait = BEAT_SECONDS
+
+    beats = Thread(target=beat, daemon=True)
+    _told.append(what)
+    try:
+        if not bar.disable:
+            beats.start()
+        yield
+    finally:
+        _told.clear()
+        ended.set()
+        if beats.ident is not None:
+            beats.join()
+        bar.close()
 
 
 def on_one_thread() -> Any:

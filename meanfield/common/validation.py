@@ -157,9 +157,14 @@ def not_negative(name: str, value: Any) -> float:
 
 
 def real_array(name: str, values: Any) -> Array:
-    """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
+    """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers.
+
+    True and False are none, alone or among numbers: a comparison in place of what it compares would pass for 1.
+    """
     given = unmasked(name, values)
-    if given.dtype.kind not in "biufO":
+    if given.dtype.kind == "b" or _holds_flags(values):
+        raise TypeError(f"{name} holds True or False; give real numbers (of flags that are meant so, .astype(float))")
+    if given.dtype.kind not in "iufO":
         raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
     if given.dtype.kind == "O" and (strange := [value for value in given.flat if not isinstance(value, Real)]):
         raise TypeError(f"{name} holds {strange[0]!r}; give real numbers")
@@ -206,6 +211,15 @@ def without_masked(points: Mapping[str, Any]) -> dict[str, Any]:
 def has_masks(values: Any) -> bool:
     """Whether these are a masked array, or hold some in lists, whether or not an entry is masked."""
     return isinstance(values, np.ma.MaskedArray) or (isinstance(values, list | tuple) and any(map(has_masks, values)))
+
+
+def _holds_flags(values: Any) -> bool:
+    """Whether this is True or False, or holds one in lists or in an array, which NumPy would make a number of."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind == "b" or (values.dtype.kind == "O" and any(map(_holds_flags, values.flat)))
+    if isinstance(values, list | tuple):
+        return any(map(_holds_flags, values))
+    return isinstance(values, bool | np.bool_)
 
 
 def _classes(kind: Any) -> str:

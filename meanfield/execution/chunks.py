@@ -92,6 +92,8 @@ def one_thread() -> None:
 
 # What a file raises that is cut off, that is another kind of file, or whose bytes have changed.
 _DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+# What to do where no piece can be kept.
+ANOTHER_FOLDER = "give another folder for finished pieces (resume_in=, or beside --out)"
 # Under this name a piece holds what it is: its key, its number of draws, and a digest of all its numbers.
 RECORD = "record"
 
@@ -108,24 +110,36 @@ class PieceStore:
             raise NotADirectoryError(f"{self.folder} is a file; give a folder, in which finished pieces are kept")
 
     def load(self, key: str, draws: int) -> Pieces | None:
-        """The piece with this key, of so many draws; None if it is not finished, or, with a warning, damaged."""
+        """The piece with this key, of so many draws; None if it is not finished, or, with a warning, damaged.
+
+        A folder of its name is no piece, and may hold what nobody wants to lose: it is refused before any work.
+        """
         path = self._path(key)
+        if path.is_dir():
+            raise IsADirectoryError(
+                f"{path} is a folder, where a file with a finished piece is to be: move it away, or {ANOTHER_FOLDER}"
+            )
         try:
             return _read(path, key, draws)
         except FileNotFoundError:
-            return None
+            if not path.is_symlink():
+                return None
+            why = "a link that leads nowhere"
         except _DAMAGED as error:
             why = getattr(error, "strerror", None) or str(error) or "it breaks off"
-            said = f"the finished piece {path} is damaged ({why}) and is computed again"
-            warnings.warn(said, DamagedFileWarning, stacklevel=2)
-            return None
+        said = f"the finished piece {path} is damaged ({why}) and is computed again"
+        warnings.warn(said, DamagedFileWarning, stacklevel=2)
+        return None
 
     def save(self, key: str, piece: Pieces) -> None:
         """Keep a finished piece."""
         self.folder.mkdir(parents=True, exist_ok=True)
         draws = len(next(iter(piece.values())))
         held = {**piece, RECORD: np.array(json.dumps(_recorded(piece, key, draws)))}
-        write_whole(self._path(key), lambda path: np.savez(path, allow_pickle=False, **held))
+        path = self._path(key)
+        if path.is_symlink() and not path.exists():  # it was said to be damaged, and leads nowhere to write to
+            path.unlink()
+        write_whole(path, lambda unfinished: np.savez(unfinished, allow_pickle=False, **held), ANOTHER_FOLDER)
 
     def discard(self) -> None:
         """Delete all pieces, once the result that they were kept for is itself on disk."""

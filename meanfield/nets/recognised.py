@@ -35,16 +35,19 @@ NETS_OF_LAYERS = "an MLP, ConvNet, ResidualMLP or ResidualConvNet"
 NETS_OF_UNITS = "an MLP, ConvNet, ResidualMLP, Transformer, StagedConvNet, StagedResidualConvNet or ResidualConvNet"
 
 
-def require_net(net: Any, *, loops: bool = False, units: bool = False) -> None:
-    """Raise TypeError unless this is a net of layers or, if these are served, a loop or any net of ``units``."""
+def require_net(net: Any, *, loops: bool = False, units: bool = False, why: str = "", instead: str = "") -> None:
+    """Raise TypeError unless this is a net of layers or, if these are served, a loop or any net of ``units``.
+
+    ``why``: what other units have not; ``instead``: what serves them (default: what serves any).
+    """
     if isinstance(net, Net if units else (Sequential, Loop) if loops else Sequential):
         return
     served = f"{NETS_OF_UNITS if units else NETS_OF_LAYERS}{', or a TiedLoop' if loops or units else ''}"
     if isinstance(net, Chain):
         raise TypeError(
             "net is a Chain whose units are those of no family that has what is asked for, as batch "
-            f"normalisation, dropout or units of one's own have not; give {served}, or a Chain of the units of one; "
-            "meanfield.Energies and what trains serve any units"
+            f"normalisation, dropout or units of one's own have not{f' ({why})' if why else ''}; give {served}, or a "
+            f"Chain of the units of one; {instead or 'meanfield.Energies and what trains serve any units'}"
         )
     kind = net if isinstance(net, type) else type(net)
     what = f"the class {kind.__name__}" if kind is net else f"of type {kind.__module__}.{kind.__qualname__}"

@@ -54,9 +54,10 @@ class Residual(Sequential):
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        inner, layers = Layer(variance_factor=self.branch_variance_factor), [Layer()] * self.stem
+        multiplier, factor = self.multiplier, self.branch_variance_factor  # which many blocks share
+        inner, layers = Layer(variance_factor=factor), [Layer()] * self.stem
         for _ in range(self.blocks):
-            joint = Layer(len(layers), self.multiplier, self.branch_variance_factor)
+            joint = Layer(len(layers), multiplier, factor)
             layers += [inner] * (self.block_depth - 1) + [joint]
         return (*layers, *[Layer()] * self.tail)
 

@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from meanfield.common.machine import says_how_long
 from meanfield.common.validation import require_choice, require_flag, require_positive
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.inputs import LOSS_NAMES, Batch, checked_inputs, require_classes
@@ -47,6 +48,7 @@ LEVELS: tuple[Level, ...] = (
 )
 
 
+@says_how_long
 def predict(
     net: Sequential | DenseNet | Staged | Loop | TokenStream | Chain,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from meanfield.common.machine import says_how_long
 from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
 from meanfield.nets.listed import listed_layers
 from meanfield.nets.net import Net
@@ -17,6 +18,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.premises import (
+    at_both_ends,
     batch_warning,
     broken_premises,
     depth_over_width,
@@ -141,6 +143,7 @@ def transfer_learning_rate(
     return carried.rate
 
 
+@says_how_long
 def explain_transfer(
     rate: float,
     architecture_from: CarriedNet,
@@ -204,7 +207,7 @@ def explain_transfer(
         refusals=refusals,
         interval=interval,
         error=rules[rule_used].log_error(start, end),
-        premises=premises(start, end) if assumed is None else assumed,
+        premises=premises(start, end) if assumed is None else at_both_ends(assumed, start, end),
         warnings=_warnings(rules[rule_used], start, end, logs[rule_used], "typical" in wanted),
         optimizer=step.step.name,
         of=of,

@@ -11,6 +11,8 @@ from meanfield.common.validation import require_instance
 
 # Standard deviations between the quantiles 0.1 and 0.9 of a Gaussian.
 TENTHS = 2.563
+# Why drawn nets do not move, and what to do.
+STILL = "units have died or inputs are 0; give a larger width, a smaller depth or other inputs"
 
 
 def median_over_draws(measured: xr.Dataset, name: str) -> tuple[float, float]:
@@ -38,7 +40,6 @@ def median_scale(scales: xr.Dataset, scale: str) -> tuple[float, float]:
     median, error = median_over_draws(scales, scale)
     if not isfinite(median):
         raise ValueError(
-            "half or more of the drawn nets do not move at their first step, as their gradients are 0: units have died "
-            "or inputs are 0; give a larger width, a smaller depth or other inputs"
+            f"half or more of the drawn nets do not move at their first step, as their gradients are 0: {STILL}"
         )
     return median, error / median

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.common.validation import OutsideFloats, takes
+from meanfield.common.validation import takes
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import Sequential
 from meanfield.nets.listed import ListedLayers
@@ -23,7 +23,13 @@ from meanfield.theory.laws import ROUNDING
 from meanfield.theory.learning_rate import learning_rate_exponent, log_scale
 from meanfield.theory.mean_field.whole_update import LARGEST_LOG, thin_input_warning
 from meanfield.theory.transformers.terms import many_outputs_warning
-from meanfield.transfer.rules import CarriedNet, log_channel_correction, log_output_correction, refusal_of_outputs
+from meanfield.transfer.rules import (
+    SAME_TRAINING,
+    CarriedNet,
+    log_channel_correction,
+    log_output_correction,
+    refusal_of_outputs,
+)
 from meanfield.transfer.trials import POST_NORM_TRAINED, PRE_NORM_TRAINED
 
 
@@ -126,10 +132,23 @@ def premises(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     """The premises that all rules share for nets of this family."""
     shared: tuple[str, ...] = OF_LISTED if isinstance(end, ListedLayers) else OF_LAYERS
     shared = OF_TOKEN_STREAMS if isinstance(end, TokenStream) else OF_LOOPS if isinstance(end, TiedLoop) else shared
-    if differ_in_batch(start, end):
-        batches = f"the same data and training time, batches of {start.inputs} and {end.inputs} samples"
-        shared = tuple(batches if premise == SAME_BATCH else premise for premise in shared)
+    if isinstance(start, TiedLoop) and isinstance(end, TiedLoop) and start.width != end.width:
+        widths = f"the same batch at both ends; widths {start.width} and {end.width}, which this scale does not know"
+        shared = (*shared[:-1], widths)
+    shared = at_both_ends(shared, start, end)
     return (*shared, STEM_PREMISE) if start.depth != end.depth and starts_with_block(end) else shared
+
+
+def at_both_ends(assumed: tuple[str, ...], start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
+    """What a rule assumes, without a batch size that these nets share where they do not."""
+    if not differ_in_batch(start, end):
+        return assumed
+    batches = f", batches of {start.inputs} and {end.inputs} samples"
+    apart = {
+        SAME_BATCH: f"the same data and training time{batches}",
+        SAME_TRAINING: f"the same data, optimizer and training time{batches}",
+    }
+    return tuple(apart.get(premise, premise) for premise in assumed)
 
 
 @takes(Sequential | DenseNet | TiedLoop | TokenStream)
@@ -273,6 +292,6 @@ def _with_stem(start: Sequential, end: CarriedNet) -> str:
     nets: list[Any] = [net.replace(stem=1) for net in (start, end)]
     try:
         factor = exp(log_scale(nets[1]) - log_scale(nets[0]))
-    except (OutsideFloats, OverflowError):
+    except (ValueError, OverflowError):  # outside floats, or too long
         return ""
     return f" (on a stem of {start.channels_by_layer[0]} channels the factor is {factor:.3g})"

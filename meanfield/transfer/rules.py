@@ -4,6 +4,7 @@
 fitted, PathSum, the stable rate. `transfer_learning_rate` takes those as objects, and those of `RIVALS` also by name.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
@@ -14,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from meanfield.common.validation import OutsideFloats, require_choice, require_positive
+from meanfield.common.validation import OutsideFloats, PremiseWarning, require_choice, require_positive
 from meanfield.execution.run import simulate
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.layered import MLP, Sequential
@@ -34,11 +35,12 @@ from meanfield.theory.mean_field.concatenated_errors import (
     concatenated_terms,
 )
 from meanfield.theory.mean_field.label_term import label_term_refusal
+from meanfield.theory.mean_field.layers import memory_of_gates_refusal
 from meanfield.theory.mean_field.output_term import output_term_refusal
 from meanfield.theory.mean_field.whole_update import log_channel_error, mean_field_terms
 from meanfield.theory.prediction import predict
 from meanfield.theory.transformers.terms import label_refusal, output_refusal, token_terms
-from meanfield.transfer.stability import stable_rate
+from meanfield.transfer.stability import stable_rate, still_reason
 
 CarriedNet = Sequential | DenseNet | TiedLoop | TokenStream
 
@@ -100,6 +102,8 @@ class FiniteDepth(Rule):
     def refusal(self, start: CarriedNet, end: CarriedNet) -> str:
         for net in (start, end):
             if isinstance(net, Sequential) and net.is_pooled and (why := label_term_refusal(net)):
+                return why
+            if isinstance(net, Sequential) and (why := memory_of_gates_refusal(net)):
                 return why
             if isinstance(net, TiedLoop) and (why := time_refusal(net)):
                 return why
@@ -245,10 +249,14 @@ class Typical(Rule):
         return float(low - first), float(high - first)
 
     def death(self, start: CarriedNet, end: CarriedNet) -> str:
-        """That so many drawn nets have died that an interval of four in five has no end; empty where they live."""
-        if isfinite(log_quantiles(start)[1]) and isfinite(log_quantiles(end)[2]):
-            return ""
-        return f"drawn nets have died, one in ten or more of depth {end.depth}, and no rate moves those"
+        """That so many drawn nets of an end have died that four in five have no interval; empty where they live.
+
+        Both ends alike: where one net in ten has died, the median is that of nets on their way there, whichever end
+        the rate is carried from.
+        """
+        dead = [net.depth for net in (start, end) if not isfinite(log_quantiles(net)[2])]
+        depths = " and ".join(map(str, dict.fromkeys(dead)))
+        return f"drawn nets have died, one in ten or more of depth {depths}, and no rate moves those" if dead else ""
 
     def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
         return hypot(*(_relative_error(_drawn(net)) for net in (start, end)))
@@ -269,7 +277,8 @@ def require_carried(net: Any, kinds: Any = CarriedNet) -> None:
         f"a net is {type(net).__name__!r}; give two specs of one family of layered nets, Transformers or tied loops, "
         f"such as meanfield.MLP(depth=12, width=256), or lists of layers{f', where {why}' * bool(why)}; draw both ends "
         "of other nets, simulate(net, draws=..., seed=...), and carry by the ratio of their learning_rate_scale, or "
-        "give rule=meanfield.transfer.StableRate((inputs, labels)), which serves any net that trains"
+        "give data=(inputs, labels), on which the first step of both is drawn, or "
+        "rule=meanfield.transfer.StableRate((inputs, labels)): these serve any net that trains"
     )
 
 
@@ -443,6 +452,9 @@ class StableRate(Rule):
         return ""
 
     def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
+        for net in (start, end):
+            if why := still_reason(self.of(net), self.data[0]):
+                raise ValueError(f"rule 'stable_rate' has no rate for the net of {len(net.units)} units: {why}")
         return log(float(self.of(end)["stable_rate"])) - log(float(self.of(start)["stable_rate"]))
 
     def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
@@ -455,7 +467,9 @@ class StableRate(Rule):
         """Sharpness and stable rate of one net; each is found once."""
         if net not in self._known:
             options: Any = {"loss": self.loss, "draws": self.draws, "seed": self.seed, "level": self.level}
-            self._known[net] = stable_rate(net, self.data, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PremiseWarning)  # that it is infinite, which `log_ratio` refuses
+                self._known[net] = stable_rate(net, self.data, **options)
         return self._known[net]
 
     @cached_property

@@ -1,5 +1,6 @@
 """The learning rate at which gradient descent on a batch is just stable: drawn, of given weights, or predicted."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.seeds import checked_seed, stream
-from meanfield.common.validation import fingerprint, inputs_described, require_choice
+from meanfield.common.validation import PremiseWarning, fingerprint, inputs_described, require_choice
 from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.training import checked_pair
 from meanfield.execution.workers import Workers
@@ -23,6 +24,7 @@ from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
 from meanfield.simulation.weights import checked_weights
 from meanfield.theory.tangent_kernels import mean_field_curvatures
+from meanfield.transfer.medians import STILL
 
 MEAN_FIELD = "mean_field"
 
@@ -66,7 +68,8 @@ def stable_rate(
         Dataset of ``sharpness`` (lambda_max) and ``stable_rate`` (2 / lambda_max). Of drawn nets they are means, with
         NAME_stderr and NAME_largest_share, and ``stable_rate_quantile`` says how single nets scatter. Both are
         dimensionless; lambda_max grows as n L in plain nets with a "he" or "fan_in" head. Where it is 0, as of nets
-        whose units have died or outputs so large that their softmax is 0 or 1, the rate is infinite, without an error.
+        whose units have died or outputs so large that their softmax is 0 or 1, the rate is infinite, without an error,
+        and a `PremiseWarning` says so.
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, an unknown loss or level, a level together with
@@ -97,7 +100,8 @@ def stable_rate(
             raise ValueError("weights are given, and level 'mean_field' averages over weights: leave one of them out")
         return _single(net, measure, mean_field_curvatures(net, inputs, loss), {"level": level})
     if weights is None:
-        return simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store_in(resume_in))[0]
+        drawn = simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store_in(resume_in))[0]
+        return _told(drawn, measure)
     own = checked_weights(net, weights)
     measure.require_memory(net, 1, 1)
     start, arrays = stream(checked_seed(seed), "curvature", 0), arrays_of(backend, "float64")
@@ -110,4 +114,25 @@ def stable_rate(
 def _single(net: Net, measure: Sharpness, curvatures: Any, attrs: dict[str, str]) -> xr.Dataset:
     """Means without errors."""
     values = {"sharpness": np.mean(curvatures), "stable_rate": np.mean(rate_at(curvatures))}
-    return plain_dataset(net, values, attrs | {"loss": measure.loss} | inputs_described(measure.inputs))
+    made = plain_dataset(net, values, attrs | {"loss": measure.loss} | inputs_described(measure.inputs))
+    return _told(made, measure)
+
+
+def _told(made: xr.Dataset, measure: Sharpness) -> xr.Dataset:
+    """The dataset, with a warning where its stable rate is infinite."""
+    if why := still_reason(made, measure.inputs):
+        warnings.warn(why, PremiseWarning, stacklevel=3)
+    return made
+
+
+def still_reason(made: xr.Dataset, inputs: Any) -> str:
+    """Why the stable rate of a dataset is infinite, and what to do; empty where it is not."""
+    if np.isfinite(made["stable_rate"]):
+        return ""
+    who = "the net has"
+    if "stable_rate_quantile" in made:
+        some = np.isfinite(made["stable_rate_quantile"].sel(quantile=0.5))
+        who = "some of the drawn nets have" if some else "half or more of the drawn nets have"
+    softmax = made.attrs["loss"] == "cross_entropy" and np.any(inputs)
+    saturated = "outputs are so large that their softmax is 0 or 1, " if softmax else ""
+    return f"{who} no curvature on these data, so that every rate is stable: {saturated}{STILL}"

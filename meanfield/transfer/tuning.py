@@ -24,7 +24,7 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.elementwise import SGD
 from meanfield.quantities.registry import measured_dataset, plain_dataset
 from meanfield.simulation.training.sharpness import Sharpness
-from meanfield.simulation.training.trained import checked_rates
+from meanfield.simulation.training.trained import IDLE, checked_rates
 from meanfield.transfer.rate_search import FARTHEST, LATTICE, RateSearch, minima, rate_of, searched
 
 # Samples of the batch on which the stable rate is drawn, and nets that are drawn for it.
@@ -118,16 +118,27 @@ class Tuning:
         return self.descends and bool(self.curvature_draws) and self.guess is None and self.grid is None
 
     def is_idle(self, seed: int) -> bool:
-        """Whether no rate moves the net of this seed, as its outputs are 0 on all samples and so are its gradients."""
-        return bool(self.checked.measure.is_idle(self.net, seed))
+        """Whether no rate moves the net of this seed, as its outputs and gradients are 0, or no float holds their
+        squares."""
+        return self.checked.measure.first_size(self.net, seed) <= IDLE
 
     def idle_reason(self) -> str:
         """Why no rate moves the net of any seed; nothing where one does."""
-        if not all(map(self.is_idle, self.each_seed)):
-            return ""
+        largest = 0.0
+        for seed in self.each_seed:
+            size = self.checked.measure.first_size(self.net, seed)
+            if size > IDLE:
+                return ""
+            largest = max(largest, size)
+        from_all = f"from all {len(self.each_seed)} seeds, so that no rate trains"
+        if largest:
+            return (
+                f"outputs and gradients are {largest:.2g} or less {from_all}: the inputs or the weights are so small "
+                "that no float holds the squares of these; give inputs and initial weights of the size of 1"
+            )
         dead = "units of the nets have died; give a larger width, a smaller depth or other seeds"
         why = dead if np.any(self.data[0]) else "inputs are all 0; give inputs that are not"
-        return f"outputs and gradients are 0 from all {len(self.each_seed)} seeds, so that no rate trains: the {why}"
+        return f"outputs and gradients are 0 {from_all}: the {why}"
 
     @cached_property
     def checked(self) -> Run:
@@ -227,7 +238,8 @@ def tuned_rate(
     Raises:
         TypeError, ValueError, MemoryError: as `train`; fewer than two seeds or one twice, an unknown spacing, too few
             rates, outputs of 0 that have no loss; nets that no rate moves from any seed, as all their units have died
-            or all inputs are 0; a stable rate outside 1e-15 .. 1e15 to begin at.
+            or all inputs are 0, or so small that no float holds their squares; a stable rate outside 1e-15 .. 1e15 to
+            begin at.
 
     Source: Zhang et al. 2026, sections 4.1 and 4.2.
 

@@ -80,8 +80,8 @@ class Distances:
 
         ``comparisons`` of the claim and of its rival share the budget, ``effective`` of ``made`` draws carry the means,
         and one draw makes a ``share``; ``bands``: further arguments of `Bands.of`. What lies within an allowance no
-        draws exclude. Where neither claim nor rival fits, none decide between the two, and what is measured stands in
-        their place.
+        draws exclude. Where neither claim nor rival fits, none confirm either, though more refute them, and what is
+        measured stands in their place.
         """
         if share > CONVERGED_SHARE:
             return 2 * [unconverged(share, made)], announced(draws_to_converge(share, made))
@@ -100,7 +100,7 @@ class Distances:
             return "; too few draws"
         off, away = _farthest(self.claim, self.claim), _farthest(self.rival, self.claim)
         lies = f"what is measured lies {off} from {{claim}} and {away} from {{rival}}"
-        return f"; neither holds: {lies}, so that no draws decide between the two"
+        return f"; neither holds: {lies}, so that no draws confirm either"
 
 
 def _farthest(side: Deviation, claim: Deviation) -> str:

@@ -268,7 +268,7 @@ def judge(
     """
     of_rival = bands if of_rival is None else of_rival
     for kind, arguments in {Deviation: (claim, rival), Bands: (bands, of_rival), Real: (largest_share,)}.items():
-        if wrong := [value for value in arguments if not isinstance(value, kind)]:
+        if wrong := [value for value in arguments if not isinstance(value, kind) or isinstance(value, bool)]:
             raise TypeError(f"judge is given {wrong[0]!r} where it takes a {kind.__name__}; see its arguments")
     if largest_share < 0:
         raise ValueError(

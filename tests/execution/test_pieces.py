@@ -1,5 +1,6 @@
 """Finished pieces on disk: what is damaged is said, computed again, and never taken for what was written."""
 
+import errno
 import io
 import json
 import re
@@ -67,7 +68,7 @@ DAMAGES = {
     "type": (_damage_by(_another_type), "numbers are not those that were written"),
     "none": (_damage_by(lambda held: {RECORD: held[RECORD]}), "numbers are not those that were written"),
     "words": (_damage_by(lambda held: held | {RECORD: np.array("[1")}), "damaged"),
-    "folder": (lambda path: (path.unlink(), path.mkdir()), "Is a directory"),
+    "link": (lambda path: (path.unlink(), path.symlink_to("nowhere/a.npz")), "a link that leads nowhere"),
 }
 
 
@@ -113,6 +114,33 @@ def test_a_piece_of_another_key_or_number_of_draws_is_not_taken(stored):
     with pytest.warns(DamagedFileWarning, match="its key are not those"):
         assert store.load("b", 3) is None
     assert store.load("a", 3) is None, "what is not there is not finished"
+
+
+def test_what_stands_in_the_place_of_a_piece_stops_no_run_at_its_end(tmp_path, monkeypatch):
+    """A link that leads nowhere gives way to the piece; a folder is refused before any draw, in words of the API."""
+    fresh = mf.simulate(NET, draws=4, seed=3, resume_in=tmp_path)
+    (path,) = tmp_path.glob("*.npz")
+    path.unlink()
+    path.symlink_to(tmp_path / "nowhere" / "piece.npz")
+    with pytest.warns(DamagedFileWarning, match="a link that leads nowhere"):
+        xr.testing.assert_identical(mf.simulate(NET, draws=4, seed=3, resume_in=tmp_path), fresh)
+    assert path.is_file()
+    path.unlink()
+    path.mkdir()
+    monkeypatch.setattr(chunks, "compute_chunk", lambda chunk: pytest.fail("a draw is made"))
+    with pytest.raises(
+        IsADirectoryError, match=r"npz is a folder, .* move it away, or give another folder .*resume_in="
+    ):
+        mf.simulate(NET, draws=4, seed=3, resume_in=tmp_path)
+
+
+def test_a_piece_that_cannot_be_written_is_told_in_words_of_the_api(stored, monkeypatch):
+    def full(*given, **held):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match=r"a.npz: No space left on device; make room there, or give another folder .*"):
+        stored[0].save("a", PIECE)
 
 
 def test_a_file_is_no_folder_for_pieces(tmp_path):

@@ -55,8 +55,14 @@ MOVED = {
 SERVED = {
     "simulate float32": (set(CHAINS) - {"stream alone"}, "a Chain is walked by backend 'numpy' in float64"),
     "simulate cross-entropy": (set(CHAINS) - {"stream alone"}, "a loop has neither samples nor labels"),
-    "overlaps": (set(), "Chain whose units are those of no family that has what is asked for"),
-    "activation statistics": (set(), "Chain whose units are those of no family that has what is asked for"),
+    "overlaps": (
+        set(),
+        r"those of no family that has what .* \(the change that one weight makes .*Energies serves any",
+    ),
+    "activation statistics": (
+        set(),
+        r"those of no family that has what .* \(energies of gates .*TokenStatistics these",
+    ),
     "tangents": (SITES, "has a single token or site, which has no directions that sum to zero"),
     "tokens": (SITES, "has a single token or site, which has no other token"),
     "residual energies": (STREAMS, "adds its branch to the value below it"),
@@ -69,7 +75,10 @@ SERVED = {
     "exact": (set(), "choose one of 'mean_field'|there is none for lists of units that are no family's"),
     "law": (set(), "choose one of 'mean_field'|there is none for lists of units that are no family's"),
     "stable rate in mean field": (CLOSED, "is used in several places|its input is not Gaussian"),
-    "transfer": (LAYERS, r"a net is 'Chain'; .* rule=meanfield.transfer.StableRate\(\(inputs, labels\)\)"),
+    "transfer": (
+        LAYERS,
+        r"a net is 'Chain'; .* give data=\(inputs, labels\), .* rule=meanfield.transfer.StableRate",
+    ),
     "gram": (set(), "'gram' are for MLPs of 'relu' or 'linear' with one input.*; this is a Chain of other units"),
 }
 SLOW = {"tuned rate": {"activations", "stream alone"}}

@@ -1,11 +1,17 @@
 """Predictions that would take long: in closed form, refused with what they would take, or with a bar."""
 
+import io
+import threading
+import time
+from functools import partial
+
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 import meanfield as mf
 from meanfield.common import machine
-from meanfield.common.machine import progress, seconds_refusal
+from meanfield.common.machine import progress, says_how_long, seconds_refusal
 from meanfield.nets import net as any_net
 from meanfield.theory import learning_rate, loops
 from meanfield.theory.mean_field import layers
@@ -121,6 +127,97 @@ def test_a_bar_shows_after_two_seconds_and_changes_nothing(monkeypatch):
     assert progress([1], 1, "layer") == [1]
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """What a terminal shows, which hears of work after a twentieth of a second."""
+    monkeypatch.setattr(machine, "UNSAID_SECONDS", 0.05)
+    monkeypatch.setattr(machine, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(machine, "tqdm", partial(tqdm, file=(shown := Terminal())))
+    return shown
+
+
+@says_how_long
+def working(seconds, inner=None):
+    time.sleep(seconds)
+    return inner and inner()
+
+
+@says_how_long
+def inner():
+    time.sleep(0.3)
+    return "made"
+
+
+def test_long_work_says_so_on_a_terminal_before_its_first_step_ends(terminal):
+    """The outermost of two alone, once it has taken its time; and clears the line behind it."""
+    assert working(0.3, inner) == "made"
+    shown = terminal.getvalue()
+    assert "working: 00:00" in shown
+    assert "inner" not in shown
+    assert shown.endswith("\r")
+    with pytest.raises(ZeroDivisionError):
+        working(0.0, lambda: 1 / 0)
+    assert inner() == "made", "which is the outermost again"
+    assert "inner: 00:00" in terminal.getvalue()
+
+
+def test_short_work_and_what_is_no_terminal_hear_nothing(terminal, monkeypatch):
+    working(0.0)
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(machine, "tqdm", partial(tqdm, file=(pipe := io.StringIO())))
+    threads = threading.active_count()
+    working(0.3, lambda: threads >= threading.active_count() or pytest.fail("a thread counts seconds"))
+    assert pipe.getvalue() == ""
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("family", [mf.MLP, mf.ResidualMLP])
+def test_predictions_and_carried_rates_say_so_while_units_are_listed(family, optimizer, terminal, monkeypatch):
+    """Before any walk begins, as of 100,000 layers it takes seconds to list them."""
+    nets = [family(depth=depth, width=64) for depth in (2, 3)]
+    slow = property(lambda net: time.sleep(0.3) or 64)
+    monkeypatch.setattr(family, "first_channels", slow)
+    mf.predict(nets[0], level="mean_field", optimizer=optimizer)
+    assert "predict: 00:00" in terminal.getvalue()
+    mf.explain_transfer(0.1, *nets, optimizer=optimizer)
+    assert "explain_transfer: 00:00" in terminal.getvalue()
+
+
+DEEP_STREAM = mf.ResidualMLP(depth=10**6, width=4)
+
+
+def test_blocks_that_remember_too_many_gates_are_refused_before_the_first(monkeypatch):
+    monkeypatch.setattr(layers, "white_product", lambda *given: pytest.fail("layers are walked"))
+    words = (
+        r"1,000,000 blocks, each of which meets the gates of all above it, takes about 4.2 hours .* lower depth to 489,"
+    )
+    with pytest.raises(ValueError, match=words):
+        mf.predict(DEEP_STREAM, level="mean_field")
+    shallow = DEEP_STREAM.replace(depth=4)
+    for pair in ((shallow, DEEP_STREAM), (DEEP_STREAM, shallow)):
+        with pytest.raises(ValueError, match=rf"{words}.*; rule 'power_law' does"):
+            mf.explain_transfer(0.1, *pair)
+    assert not layers.memory_of_gates_refusal(mf.ResidualMLP(depth=10**5, width=4))
+    grids = [
+        mf.ResidualConvNet(depth=10**4, channels=4, grid=(30,), padding=padding) for padding in ("circular", "zero")
+    ]
+    assert [bool(layers.memory_of_gates_refusal(net)) for net in grids] == [False, False]
+    assert layers.memory_of_gates_refusal(grids[1].replace(grid=(60,)))
+    assert not layers.memory_of_gates_refusal(mf.MLP(depth=10**6, width=4))
+
+
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+def test_the_power_of_the_depth_serves_blocks_that_are_not_followed():
+    deep = DEEP_STREAM.replace(block_depth=3)
+    carried = mf.explain_transfer(0.1, deep.replace(depth=4), deep, rule="power_law")
+    assert carried.rate == pytest.approx(0.1 * (10**6 / 4))
+
+
 @pytest.mark.parametrize(
     "net",
     [
@@ -138,10 +235,10 @@ def test_every_walk_has_a_bar(net, monkeypatch):
 
     class Begun(Exception): ...
 
-    def bar(steps, **how):
-        if (how["unit"], how["total"]) == walked:
+    def bar(steps=None, **how):
+        if (how.get("unit"), how.get("total")) == walked:
             raise Begun
-        return steps
+        return tqdm(disable=True) if steps is None else steps
 
     monkeypatch.setattr(machine, "tqdm", bar)
     with pytest.raises(Begun):

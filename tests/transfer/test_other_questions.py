@@ -30,6 +30,30 @@ def test_a_rate_of_another_batch_size_is_another_question():
     assert not any("batches of" in words for words in (*alike.warnings, *alike.premises))
 
 
+RULES = {
+    "adamw": {"optimizer": "adamw"},
+    "muon of outputs": {"optimizer": "muon", "of": "last"},
+    "unchanged": {"rule": "unchanged"},
+    "whole update": {"rule": "whole_update"},
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_no_premise_says_what_the_sizes_of_batches_contradict(rule):
+    for inputs, same in (((1, 4), False), ((4, 4), True)):
+        nets = [mf.MLP(depth=depth, width=64, inputs=count) for depth, count in zip((4, 8), inputs, strict=True)]
+        told = mf.explain_transfer(0.1, *nets, **rule)
+        assert any("same data, batch size" in premise for premise in told.premises) == same
+        assert any("training time, batches of 1 and 4 samples" in premise for premise in told.premises) != same
+        assert any("batches of 1 and 4 samples" in sentence for sentence in told.warnings) != same
+
+
+def test_no_premise_of_loops_says_what_their_widths_contradict():
+    for widths in ((8, 8), (8, 16)):
+        told = mf.explain_transfer(0.1, *(mf.TiedLoop(depth=4, width=width) for width in widths))
+        assert ("the same width and batch at both ends" in told.premises) == (widths[0] == widths[1])
+
+
 @pytest.mark.parametrize(("inputs", "correlated"), [((2, 32), False), ((32, 512), True)])
 def test_what_is_said_of_other_batches_is_what_the_mean_field_has(inputs, correlated):
     """eta* goes as B while samples share little of the kernel, and as sqrt(B) in large batches."""

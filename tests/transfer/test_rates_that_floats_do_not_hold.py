@@ -27,6 +27,24 @@ def test_rules_without_a_rate_leave_the_others_to_answer():
         mf.explain_transfer(0.1, *mlps(1, 40, width=2), rule="typical")
 
 
+@pytest.mark.parametrize("depth", [32, 64])
+def test_the_way_down_is_the_way_up_read_backwards(depth):
+    """The same rule in both directions, and rates that multiply to 1; the end whose nets have died is named."""
+    nets = mlps(2, depth, width=8)
+    up, down = mf.explain_transfer(0.1, *nets), mf.explain_transfer(0.1, *reversed(nets))
+    assert up.rule == down.rule != "typical"
+    assert up.rate * down.rate == pytest.approx(0.01)
+    assert up.refusals["typical"] == down.refusals["typical"]
+    for transfer in (up, down):
+        named = [sentence for sentence in transfer.warnings if "drawn nets have died" in sentence]
+        assert named == [f"drawn nets have died, one in ten or more of depth {depth}, and no rate moves those"]
+
+
+def test_both_ends_are_named_where_nets_of_both_have_died():
+    warned = mf.explain_transfer(0.1, *mlps(48, 64, width=8)).warnings
+    assert any("one in ten or more of depth 48 and 64, and no rate" in sentence for sentence in warned)
+
+
 def test_where_no_rule_has_a_rate_the_first_says_why():
     nets = [mf.ResidualMLP(depth=depth, width=8, scaling="none") for depth in (1, 700)]
     with pytest.raises(ValueError, match=r"no rule has a rate for these nets .*outside what a float holds"):

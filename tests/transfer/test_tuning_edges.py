@@ -32,6 +32,14 @@ def test_nets_that_no_rate_of_the_range_trains_are_refused_before_training(
         mf.tuned_rate(net, (inputs, data[1]), seeds=2, precision=precision, **HOW)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_inputs_whose_squares_no_float_holds_are_named(data, optimizer):
+    """Their curvature is 0, and no rate within the range of floats moves their outputs."""
+    why = r"outputs and gradients are .*e-\d+ or less from all 2 seeds, .*: the inputs or the weights are so small that"
+    with pytest.raises(ValueError, match=why):
+        mf.tuned_rate(NET, (1e-200 * data[0], data[1]), seeds=2, optimizer=optimizer, **HOW)
+
+
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_outputs_beyond_the_softmax_have_a_tuned_rate(data, precision):
     """Inputs times 1e6 leave no curvature at the start; the rate is that of a grid around 1e-6, not infinite."""

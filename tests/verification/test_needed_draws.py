@@ -1,6 +1,7 @@
 """The draws that the evidence announces are judged by runs of so many: eight of ten decide, of half as many fewer."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -65,11 +66,11 @@ def test_with_the_announced_draws_as_many_runs_decide_as_are_promised(run, draws
 
 
 def test_where_neither_holds_the_evidence_says_what_does():
-    """A slope that lies 0.25 from one law and 0.2 from the other: no draws decide between them."""
+    """A slope that lies 0.25 from one law and 0.2 from the other: no draws confirm either, and more refute both."""
     ruling = contest([-1.3], [0.05], claimed=-1.55, rival=-1.5).weigh(2, 100)
     assert ruling.verdict is Verdict.INCONCLUSIVE
     lies = "neither holds: what is measured lies +0.25 +- 0.05 from what is claimed and +0.2 +- 0.05 from the rival"
-    assert f"; {lies}, so that no draws decide between the two; about " in ruling.evidence
+    assert f"; {lies}, so that no draws confirm either; about " in ruling.evidence
     assert ruling.evidence.endswith(" runs or more refute what is claimed")
     lies = "neither holds: what is measured lies +0.25 +- 0.05 from the rival and +0.2 +- 0.05 from what is claimed"
     assert lies in ruling.evidence_of_rival
@@ -77,6 +78,19 @@ def test_where_neither_holds_the_evidence_says_what_does():
     either = contest([-1.3], [0.05], claimed=-1.55, rival=-1.3).weigh(2, 100)
     assert "neither" not in either.evidence
     assert "too few draws" in either.evidence
+
+
+def test_no_evidence_says_that_no_draws_decide_and_how_many_do():
+    """Claim and rival on either side of what is measured, granted much or nothing."""
+    said = []
+    for claimed, rival, allowance, draws in product((-0.3, 0.0, 0.25), (-0.2, 0.1, 0.3), (0.0, 0.5), (20, 100, 1000)):
+        ruling = contest([0.0], [0.05], claimed=claimed, rival=rival, allowance=allowance).weigh(2, draws)
+        said += [ruling.evidence, ruling.evidence_of_rival]
+    words = "no draws decide", "8 of 10"
+    never, some = ({place for place, evidence in enumerate(said) if told in evidence} for told in words)
+    assert never
+    assert some
+    assert not never & some
 
 
 def test_of_several_numbers_the_one_that_is_farthest_from_the_claim_is_told():

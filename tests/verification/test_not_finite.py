@@ -203,3 +203,14 @@ def test_draws_that_leave_no_slope_leave_the_standard_undecided(monkeypatch, los
     monkeypatch.setattr(coordinate_check, "_middle_slope", lambda *of: next(slopes))
     dataset = xr.Dataset(coords={name: [1, 2] for name in coordinate_check.DIRECTIONS})
     assert coordinate_check.judge_standard(dataset, optimizer="sgd").verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("flag", [True, np.True_, [0.5, True], np.array([True]), np.array([0.5, True], object)])
+@pytest.mark.parametrize("place", ["difference", "stderr", "allowance"])
+def test_a_flag_is_no_number(flag, place):
+    with pytest.raises(TypeError, match=f"{place} of a Deviation holds True or False; give real numbers"):
+        Deviation(**({"difference": 0.0, "stderr": 1.0} | {place: flag}))
+    with pytest.raises(TypeError, match="values holds True or False"):
+        judge_computed(flag, claimed=1.0, rival=0.0, tolerance=0.1)
+    with pytest.raises(TypeError, match="judge is given True where it takes a Real"):
+        judge(NEAR, FAR, BANDS, True)

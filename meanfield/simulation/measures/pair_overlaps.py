@@ -43,6 +43,17 @@ from meanfield.simulation.weights import KINDS, draw_weights
 LAZY_SHARE = 1 / 8
 
 
+# Of lists of units: what they have not, and what they are given instead.
+OF_DIRECTIONS = (
+    "the change that one weight makes is followed through matrices, gates of one activation and skips alone, while "
+    "batch normalisation mixes samples and dropout closes gates at random"
+)
+OF_ALL = (
+    "meanfield.Energies serves any units and has update energies, which are sums of such overlaps over all weights, as "
+    "meanfield.one_step has the change itself"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairOverlaps(Measure):
     """Overlaps T_h of pairs of parameter directions, from the layer where they begin to the top layer.
@@ -77,7 +88,7 @@ class PairOverlaps(Measure):
     fixed_layers: int = 0
 
     def settled(self, net: Net) -> Self:
-        require_net(net)
+        require_net(net, why=OF_DIRECTIONS, instead=OF_ALL)
         require_choice("weights", self.weights, ("auto", *KINDS))
         fixed = require_count("fixed_layers", self.fixed_layers, minimum=0, why="layers that all draws share")
         if fixed > (units := len(net.units)):

@@ -35,6 +35,17 @@ from meanfield.simulation.measures.overlap_energy import column_energies
 from meanfield.simulation.passes import tangent_through, through_readout
 from meanfield.simulation.weights import KINDS
 
+# Of lists of units: what they have not, and what they are given instead.
+OF_GATES = (
+    "energies of gates are those of one activation that reads the values of every layer as its matrix gives them, "
+    "while normalisations change these with the batch and dropout closes gates at random"
+)
+OF_VALUES = (
+    "meanfield.Energies has the update energies of any units, meanfield.pre_activations their values under given "
+    "weights, whose mean squares are the other energies, and meanfield.TokenStatistics these of drawn nets of two "
+    "sites or more"
+)
+
 
 @dataclass(frozen=True)
 class ActivationStatistics(Measure):
@@ -58,7 +69,7 @@ class ActivationStatistics(Measure):
     weights: str = "auto"
 
     def settled(self, net: Net) -> Self:
-        require_net(net)
+        require_net(net, why=OF_GATES, instead=OF_VALUES)
         require_choice("weights", self.weights, ("auto", *KINDS))
         return replace(self, weights=chosen_weights(_priced(net), self.weights))
 

@@ -72,6 +72,8 @@ FINAL_BATCHES = 2
 CONSTANT = Constant()
 # Samples of a look at whether a net moves at all: most do on the first of them.
 FEW_SAMPLES = 16
+# No rate moves a net whose outputs and gradients are no larger: no float holds their squares.
+IDLE = float(np.finfo(np.float64).tiny) ** 0.5
 # Files hold seeds as whole numbers of 64 bits.
 LARGEST_SEED = 2**63 - 1
 
@@ -171,19 +173,24 @@ class TrainedLosses(Measure):
     def result_bytes(self, net: Net, draws: int) -> int:
         return 8 * draws * self.steps
 
-    def is_idle(self, net: Net, seed: int) -> bool:
-        """Whether this seed's net begins with outputs and gradients of 0 on every sample, so that no rate moves it."""
+    def first_size(self, net: Net, seed: int) -> float:
+        """The largest output of this seed's net at first, or gradient of one without: at most `IDLE`, if all are."""
         arrays, loss = replace(on_numpy(self.precision), lenient=True), LOSSES[self.loss]
         data = given_data(net, self.inputs, self.targets, loss, arrays)
         weights = given_weights(net, self._start_weights(net, [seed], arrays))
+        largest = 0.0
         for first in range(0, data.samples, FEW_SAMPLES):
             part = data.part(slice(first, first + FEW_SAMPLES))
             with np.errstate(all="ignore"):  # outputs that are not finite are not 0
                 state = forward(net, weights, part.inputs, arrays)
-                slopes = {} if state.output.any() else loss_gradients(state, loss, part.targets)
-            if state.output.any() or any(dense(gradient.slope).any() for gradient in slopes.values()):
-                return False
-        return True
+                sizes = [_largest(state.output)]
+                if sizes[0] <= IDLE:
+                    gradients = loss_gradients(state, loss, part.targets)
+                    sizes += [_largest(dense(gradient.slope)) for gradient in gradients.values()]
+            largest = max(largest, *sizes)
+            if largest > IDLE:
+                break
+        return largest
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
         """loss (draws, steps) and final_loss (draws,)."""
@@ -260,6 +267,11 @@ class TrainedLosses(Measure):
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer), "schedule": repr(self.schedule)}
+
+
+def _largest(values: Any) -> float:
+    """The largest size; infinite where one is not a number."""
+    return float(np.nan_to_num(np.abs(values).max(initial=0.0), nan=np.inf))
 
 
 def _require_coupled(net: Net, batch_size: int, optimizer: Optimizer) -> None:

@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from meanfield.common.gaussian_averages import LARGEST_VARIANCE, mean_square
-from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
+from meanfield.common.machine import LONGEST_SECONDS, NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.activations import Activation
 from meanfield.nets.dense import DenseNet
@@ -126,6 +126,8 @@ def require_floats(net: Sequential | DenseNet, *energies: Array) -> None:
 SITE_PAIR_ARRAYS = 12
 # Of a processor, for a pair of sites at a layer.
 PAIR_SECONDS = 1.2e-6
+# The same for a gate that a block of a stream meets above it.
+GATE_SECONDS = 3e-8
 
 
 def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float = 0.0) -> tuple[Transport, Array]:
@@ -133,6 +135,8 @@ def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float
 
     Inputs that are drawn have this ``correlation`` between samples.
     """
+    if why := memory_of_gates_refusal(net, inputs):
+        raise ValueError(why)
     if inputs is not None or net.padding != "circular":
         pairs = (net.inputs * net.sites) ** 2
         needed = SITE_PAIR_ARRAYS * NUMBER_BYTES * pairs
@@ -151,6 +155,17 @@ def input_products(net: Sequential, inputs: ArrayLike | None, correlation: float
     if any(layer.skip == 0 for layer in net.layers):
         raise ValueError("a stream that starts from given values is not Gaussian; put a layer before it: stem=1")
     return given_product(net, batch)
+
+
+def memory_of_gates_refusal(net: Sequential, inputs: ArrayLike | None = None) -> str:
+    """Why a stream is not followed, as every block meets the gates of all above it; empty if it is."""
+    blocks = sum(layer.skip is not None for layer in net.layers)
+    by_pair = inputs is not None or net.padding != "circular"
+    pairs = (net.inputs * net.sites) ** 2 if by_pair else min(net.inputs, 2) * net.sites
+    of_pair = pairs * GATE_SECONDS
+    what = f"the memory of {blocks:,} blocks, each of which meets the gates of all above it,"
+    remedy = f"lower depth to {int((2 * LONGEST_SECONDS / of_pair) ** 0.5):,} blocks"
+    return seconds_refusal(blocks**2 / 2 * of_pair, what, remedy)
 
 
 def given_product(net: Sequential, inputs: Array) -> tuple[Transport, Array]:

@@ -20,13 +20,17 @@ from meanfield.quantities.registry import log_mean, with_logarithms
 
 def forms(net: Net, step: FirstStep) -> set[str | None]:
     """What the weights of a net take of their gradients (`FirstStep.form_of`)."""
-    return {step.form_of(net.role_of(name)) for name in net.weights}
+    return {step.form_of(role) for role in {net.role_of(name) for name in net.weights}}
 
 
 def form_refusal(net: Net, step: FirstStep) -> str:
     """Why this first step is not predicted at some weight of a net, and what to take; empty if it is."""
+    known: dict[str, str | None] = {}  # of a few roles, which many weights share
     for name in net.weights:
-        if step.form_of(net.role_of(name)) is None:
+        role = net.role_of(name)
+        if role not in known:
+            known[role] = step.form_of(role)
+        if known[role] is None:
             return (
                 f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient at "
                 f"{name} (an epsilon, iterations, the curvature or the weights): take one of 'adamw', 'lion', 'muon', "

@@ -1,6 +1,5 @@
 """The largest curvature of a loss: against JAX's own matrices, and against what gradient descent does."""
 
-import warnings
 from functools import cache
 
 import numpy as np
@@ -13,6 +12,7 @@ from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import CrossEntropy, Logistic, Squared
+from meanfield.transfer import StableRate
 from tests import derivable
 from tests.simulation.training.nets import NETS as CHAINS
 
@@ -199,8 +199,7 @@ def test_too_few_products_are_said(monkeypatch):
 def test_a_net_that_nothing_moves_has_no_curvature():
     net = mf.MLP(depth=1, width=3, outputs=2)
     still = [np.zeros(shape) for shape in net.weight_shapes]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(mf.PremiseWarning, match="the net has no curvature on these data, .*: units have died or"):
         flat = mf.stable_rate(net, batch_of(net), loss="squared", weights=still)
     assert float(flat.sharpness) == 0
     assert float(flat.stable_rate) == np.inf
@@ -232,19 +231,39 @@ def test_refusals(case):
         mf.stable_rate(given.pop("net"), given.pop("data"), **given)
 
 
+LIMIT = {"level": "mean_field"}
+
+
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
 def test_nets_without_curvature_are_stable_at_every_rate(loss):
-    """Inputs of 0, drawn and by the mean field, without a warning; a softmax of 0 and 1 has none, either."""
+    """Inputs of 0, drawn and by the mean field, with a warning that says why; a softmax of 0 and 1 has none, either."""
     net = NETS["mlp"]
     inputs, targets = batch_of(net, loss)
     for scale in [0.0, 1e25][: 1 + (loss == "cross_entropy")]:
         pair = scale * inputs, targets
-        for made in (
-            mf.stable_rate(net, pair, loss=loss, draws=2),
-            mf.stable_rate(net, pair, loss=loss, level="mean_field"),
-        ):
+        softmax = "outputs are so large that their softmax is 0 or 1, " if scale else ""
+        why = f"no curvature on these data, so that every rate is stable: {softmax}units have died or inputs are 0"
+        for who, how in {"half or more of the drawn nets have": {"draws": 2}, "the net has": LIMIT}.items():
+            with pytest.warns(mf.PremiseWarning, match=f"^{who} {why}"):
+                made = mf.stable_rate(net, pair, loss=loss, **how)
             assert (float(made["sharpness"]), float(made["stable_rate"])) == (0.0, np.inf)
-    assert np.isfinite(mf.stable_rate(net, (inputs, targets), loss=loss, level="mean_field")["stable_rate"])
+    assert np.isfinite(mf.stable_rate(net, (inputs, targets), loss=loss, **LIMIT)["stable_rate"])
+
+
+def test_nets_that_have_died_are_told_of_in_the_words_of_starting_rates():
+    """All of them, or a few; where a rate is carried between such nets, in a refusal."""
+    deep, narrow = (mf.MLP(depth=depth, width=width, input_width=6, outputs=3) for depth, width in ((9, 3), (4, 3)))
+    data = np.ones((4, 6)) + np.eye(4, 6), np.arange(4) % 3
+    with pytest.raises(ValueError, match="half or more of the drawn nets do not move") as refused:
+        mf.starting_rate(deep, data, draws=16)
+    for net, who in ((deep, "half or more"), (narrow, "some")):
+        with pytest.warns(mf.PremiseWarning, match=f"^{who} of the drawn nets have no curvature") as said:
+            made = mf.stable_rate(net, data)
+        assert np.isinf(made["stable_rate"])
+        assert str(said[0].message).endswith(str(refused.value).partition(": ")[2])
+        carried = StableRate(data)
+        with pytest.raises(ValueError, match=f"no rate for the net of {net.depth} units: {who} of the drawn nets have"):
+            mf.explain_transfer(0.1, net.replace(depth=1, width=64), net, rule=carried)
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
