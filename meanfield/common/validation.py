@@ -157,14 +157,9 @@ def not_negative(name: str, value: Any) -> float:
 
 
 def real_array(name: str, values: Any) -> Array:
-    """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers.
-
-    True and False are none, alone or among numbers: a comparison in place of what it compares would pass for 1.
-    """
+    """Return ``values`` as an array of floats, or raise TypeError or ValueError unless they are real numbers."""
     given = unmasked(name, values)
-    if given.dtype.kind == "b" or _holds_flags(values):
-        raise TypeError(f"{name} holds True or False; give real numbers (of flags that are meant so, .astype(float))")
-    if given.dtype.kind not in "iufO":
+    if given.dtype.kind not in "biufO":
         raise TypeError(f"{name} holds values of type {given.dtype}; give real numbers, so that nothing is dropped")
     if given.dtype.kind == "O" and (strange := [value for value in given.flat if not isinstance(value, Real)]):
         raise TypeError(f"{name} holds {strange[0]!r}; give real numbers")
@@ -206,6 +201,13 @@ def without_masked(points: Mapping[str, Any]) -> dict[str, Any]:
         return dict(points)  # which the caller refuses
     kept = ~np.any([np.ma.getmaskarray(array) for array in arrays.values()], axis=0)
     return {name: np.asarray(array)[kept] for name, array in arrays.items()}
+
+
+def measured_array(name: str, values: Any) -> Array:
+    """As `real_array` does, and refuse True and False: a comparison in place of what it compares would pass for 1."""
+    if _holds_flags(values):
+        raise TypeError(f"{name} holds True or False; give real numbers")
+    return real_array(name, values)
 
 
 def has_masks(values: Any) -> bool:

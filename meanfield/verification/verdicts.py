@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import nctdtrinc, ndtri
 
 from meanfield.common.estimates import FALSE_ALARM_BUDGET, critical_z
-from meanfield.common.validation import Array, real_array, require_positive, takes
+from meanfield.common.validation import Array, measured_array, require_positive, takes
 
 
 class Verdict(StrEnum):
@@ -50,7 +50,7 @@ class Deviation:
 
     def __init__(self, difference: ArrayLike, stderr: ArrayLike, allowance: ArrayLike = 0.0) -> None:
         named = {"difference": difference, "stderr": stderr, "allowance": allowance}
-        given = [np.atleast_1d(real_array(f"{name} of a Deviation", values)) for name, values in named.items()]
+        given = [np.atleast_1d(measured_array(f"{name} of a Deviation", values)) for name, values in named.items()]
         shapes = ", ".join(f"{name} {values.shape}" for name, values in zip(named, given, strict=True))
         try:
             self.difference, self.stderr, self.allowance = np.broadcast_arrays(*given)
@@ -291,7 +291,7 @@ def judge_computed(values: ArrayLike, claimed: float, rival: float, tolerance: f
     Raises:
         TypeError, ValueError: values that are no real numbers, and a tolerance that does not tell claim from rival.
     """
-    computed = real_array("values", values)
+    computed = measured_array("values", values)
     if not 0 <= 2 * tolerance < abs(claimed - rival):
         raise ValueError(
             f"tolerance {tolerance:g} does not tell the claim {claimed:g} from its rival {rival:g}; take less than "
@@ -313,5 +313,5 @@ def judge_identity(values: ArrayLike, claimed: float, rival: float, tolerance: f
     """
     if judge_computed(values, claimed, rival, tolerance) is Verdict.CONFIRMED:
         return Verdict.CONFIRMED
-    finite = np.isfinite(real_array("values", values))
+    finite = np.isfinite(measured_array("values", values))
     return Verdict.REFUTED if finite.size and finite.all() else Verdict.INCONCLUSIVE

@@ -82,10 +82,3 @@ def test_too_few_points_without_a_mask_are_refused():
         mf.fit_power_law([1, 2, 3], np.ma.array([1.0, 2, 3], mask=[0, 0, 1]))
     with pytest.raises(ValueError, match="y is a masked array with 1 of 3 entries masked"):
         mf.fit_power_law([1, 2, 3, 4], np.ma.array([1.0, 2, 3], mask=[0, 0, 1]))
-
-
-@pytest.mark.filterwarnings("ignore:no seed has a minimum")
-@pytest.mark.parametrize(("call", "array"), TAKERS.values(), ids=TAKERS)
-def test_flags_are_refused_where_numbers_are_meant(call, array):
-    with pytest.raises((TypeError, ValueError), match=r"True|bool"):
-        call(np.ones(array.shape, bool))
