@@ -430,6 +430,8 @@ def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
     remedy = ""
     if weight.block is not None and weight.role in _HIDDEN:
         remedy = " let both its sides grow with the width, as by more heads of keys and values, or"
+        if len(weight.shape) > 2 and grows[weight.outputs_axis] and weight.shape[1] == 1:
+            remedy = " a convolution of every channel by itself (depthwise) scales as a gain does, 'norm_gain':"
     raise ValueError(
         f"{weight.name!r} is taken for {weight.role!r}, but is {list(weight.shape)} for {list(base.shape)} of the base "
         f"model, which that column of the tables does not fit;{remedy} say what it is, roles={{{weight.name!r}: ROLE}}"
@@ -497,13 +499,21 @@ def head_note(pairs: list[Pair], sizes: Sizes) -> str:
 
 
 def divides_by_depth(recipe: Recipe) -> bool:
-    """Whether all weights that end a branch start at 1/sqrt(2 L) of the other weights of blocks."""
-    stds = {role: set[float]() for role in ("projection", "other")}
+    """Whether all weights that end a branch start at 1/sqrt(2 L) of the other weights of blocks.
+
+    Not where one standard deviation over the root of their inputs is that of all, as PyTorch's layers draw: behind four
+    times as many units as before, this makes the same ratio at 2 blocks.
+    """
+    stds: dict[str, set[tuple[float, float]]] = {"projection": set(), "other": set()}
     for weight in recipe.weights:
         std = recipe.std_of(weight)[0]
         if weight.block is not None and weight.role in _HIDDEN and std:
-            stds["projection" if weight.role == "projection" else "other"].add(std)
+            of_unit = std * sqrt(weight.elements / weight.shape[weight.outputs_axis])
+            stds["projection" if weight.role == "projection" else "other"].add((std, of_unit))
     if recipe.depth < 2 or not all(stds.values()):
         return False
-    ratios = [mine / other for mine in stds["projection"] for other in stds["other"]]
-    return all(isclose(ratio * sqrt(2 * recipe.depth), 1, rel_tol=NEAR_DEPTH) for ratio in ratios)
+    pairs = [(mine, other) for mine in stds["projection"] for other in stds["other"]]
+    by_depth = sqrt(2 * recipe.depth)
+    return all(isclose(mine[0] / other[0] * by_depth, 1, rel_tol=NEAR_DEPTH) for mine, other in pairs) and not all(
+        isclose(mine[1] / other[1], 1, rel_tol=NEAR_DEPTH) for mine, other in pairs
+    )

@@ -15,16 +15,25 @@ from meanfield.parameterizations import (
     ROLES,
     Recipe,
     hyperparameters_of,
+    muon_step_size,
     optimizers_by_role,
     unmet_premises,
 )
-from meanfield.parameterizations.recipes import HEADS, MATRIX, Pair, Sizes, head_note, paired, recipe_notes
+from meanfield.parameterizations.recipes import HEADS, MATRIX, Pair, Sizes, Weight, head_note, paired, recipe_notes
 from meanfield.torch.edits import Edit, frozen_head_edits, multiplier_edits, rescale, set_multipliers, std_edits
 from meanfield.torch.models import named, trained
+from meanfield.torch.recipes import MATCHED
 from meanfield.torch.roles import Place, described, frozen_heads, is_vector
 from meanfield.torch.written import read_groups
 
 Numbers = float | Mapping[str, float]
+Rates = float | Mapping[str, float | str]
+# What is said where Muon's rate comes from AdamW's.
+MATCHED_PREMISE = (
+    "Muon's lr is AdamW's times 0.2 sqrt(columns) of the base model's matrices, and its weight decay over as much: for "
+    "torch.optim.Muon as it is, not with adjust_lr_fn='match_rms_adamw'; elements of AdamW's steps are taken to be 0.2 "
+    "of its lr in the root of their mean square, and are more in its first steps"
+)
 # Optimizers with an epsilon, which stands beside other sizes in each.
 _OWN_EPSILON = ("adamw", "sophia", "shampoo", "soap")
 
@@ -165,7 +174,7 @@ def parameter_groups(
     base_model: nn.Module,
     *,
     optimizer: str = "adamw",
-    lr: Numbers,
+    lr: Rates,
     weight_decay: Numbers = 0.0,
     eps: Numbers = 1e-8,
     condition: str = "3.1",
@@ -195,7 +204,10 @@ def parameter_groups(
             hidden matrices. "muon" is torch.optim.Muon as it is; "muon_kimi" is that of
             adjust_lr_fn="match_rms_adamw", made to take the learning rate of AdamW.
         lr, weight_decay, eps: of the base model; one number, or a mapping from roles, from columns of the tables
-            ("input", "hidden", "output", "input_bias", "hidden_bias") or from optimizers.
+            ("input", "hidden", "output", "input_bias", "hidden_bias") or from optimizers. Where AdamW alone was tuned,
+            lr={"adamw": 0.001, "muon": "match_rms_adamw"} gives every matrix of Muon AdamW's number times
+            0.2 sqrt(columns) of the base model's, so that both change it by the same share, and divides its
+            weight_decay, which is AdamW's then, by as much.
         condition: "3.1" for branches of two or more layers (multiplier 1/r_L), "B.1" for one (1/sqrt(r_L)).
         roles: names or patterns of parameters -> their roles, where they are not as found; "projection" says which
             layers end a branch.
@@ -246,6 +258,7 @@ def parameter_groups(
     ends = [type(model.get_submodule(place.module)).__name__ for place in places.values()]
     has_unknown_heads = target.heads is None or base.heads is None
     premises = (*notes, *_premises(pairs, sizes, stepped_by, condition, ends, has_unknown_heads))
+    premises += (MATCHED_PREMISE,) * _takes_adamw_s(lr)
     return ParameterGroups(_grouped(pairs, numbers), tuple(edits), str(sizes), premises, model)
 
 
@@ -286,10 +299,11 @@ def _require_ends(pairs: list[Pair], sizes: Sizes) -> None:
 
 
 def _numbers(
-    pair: Pair, sizes: Sizes, stepped_by: Mapping[str, str], given: Mapping[str, Numbers], condition: str
+    pair: Pair, sizes: Sizes, stepped_by: Mapping[str, str], given: Mapping[str, Any], condition: str
 ) -> tuple[str, float, float, float | None]:
     """Optimizer, learning rate, weight decay and epsilon of a parameter."""
     name = stepped_by[pair.column or "output"]
+    given, by = _as_numbers(pair, name, given)
     epsilon = f"{name}_epsilon"
     has_epsilon = epsilon in hyperparameters_of(name, CONDITIONS[condition])
     rows = {"lr": "learning_rate", "weight_decay": "weight_decay", "eps": epsilon}
@@ -299,8 +313,27 @@ def _numbers(
             values[which] = 0.0
             continue
         factor = pair.factor(sizes, name, row, condition)
-        values[which] = _base_value(which, given[which], pair, name) * factor
+        values[which] = _base_value(which, given[which], pair, name) * by[which] * factor
     return name, values["lr"], values["weight_decay"], values["eps"] if has_epsilon else None
+
+
+def _takes_adamw_s(lr: Any) -> bool:
+    """Whether Muon's rate is to come from AdamW's."""
+    return isinstance(lr, Mapping) and lr.get("muon") == MATCHED
+
+
+def _as_numbers(pair: Pair, name: str, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, float]]:
+    """What is given, with AdamW's rate in place of the word for it, and what rate and decay are multiplied by.
+
+    torch.optim.Muon multiplies the polar factor of a matrix by a number of its shape, and by another one where it is to
+    match AdamW's step: the ratio of these makes the one step as large as the other.
+    """
+    same, lr = dict.fromkeys(given, 1.0), given["lr"]
+    if name != "muon" or not _takes_adamw_s(lr) or any(each in lr for each in (pair.role, pair.column)):
+        return given, same
+    sides = pair.base.shape[0], _columns(pair.base)
+    by = muon_step_size(MATCHED, *sides) / muon_step_size("original", *sides)
+    return {**given, "lr": {**lr, "muon": lr["adamw"]}}, same | {"lr": by, "weight_decay": 1 / by}
 
 
 def _base_value(which: str, given: Any, pair: Pair, name: str) -> float:
@@ -329,6 +362,13 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
         for key in values if isinstance(values, Mapping) else ():
             require_choice(f"a name in {which}", key, (*RECIPE_ROLES, *ROLES, *optimizers))
         named_values = values if isinstance(values, Mapping) else {"": values}
+        if which == "lr" and _takes_adamw_s(values):
+            if "adamw" not in values:
+                raise ValueError(
+                    f"lr of 'muon' is {MATCHED!r}, which takes the number of 'adamw', and there is none: give "
+                    f"optimizer='muon-adamw' and lr={{'adamw': 0.001, 'muon': {MATCHED!r}}}"
+                )
+            named_values = {key: value for key, value in values.items() if key != "muon"}
         for key, value in named_values.items():
             name = f"{which} of {key!r}" if key else which
             if require_finite(name, value, "a number, finite and at least 0") < 0:
@@ -340,9 +380,11 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
     for which, names in differing.items():
         if len(names) > 1 and not isinstance(given[which], Mapping):
             first, second = names
+            both = set(names) == {"muon", "adamw"}
+            of_muon = f"; {MATCHED!r} in place of Muon's number makes it from AdamW's, and muon_kimi takes AdamW's lr"
             raise ValueError(
                 f"{which} is one number for {first} and {second}, whose steps are of other sizes: give "
-                f"{which}={{{first!r}: ..., {second!r}: ...}}; of Muon's kinds muon_kimi is made to take AdamW's lr"
+                f"{which}={{{first!r}: ..., {second!r}: ...}}{of_muon * both}"
             )
 
 
@@ -442,7 +484,19 @@ def _widths(pairs: list[Pair]) -> tuple[int, int]:
 
 def _grouped(pairs: list[Pair], numbers: Mapping[str, tuple[str, float, float, float | None]]) -> tuple[Group, ...]:
     """One group for every role and its numbers, in the order of the model."""
+    columns_of = {pair.weight.name: _columns(pair.weight) for pair in pairs}
     together: dict[tuple[Any, ...], list[str]] = {}
     for pair in pairs:
         together.setdefault((pair.label, *numbers[pair.weight.name]), []).append(pair.weight.name)
-    return tuple(Group(label, by, tuple(names), *values) for (label, by, *values), names in together.items())
+    labels = [label for label, *_ in together]
+    groups = []
+    for (label, by, *values), names in together.items():
+        # Of one role, only rates that are made from AdamW's differ, by the columns.
+        columns = f" of {columns_of[names[0]]} columns" if labels.count(label) > 1 else ""
+        groups.append(Group(label + columns, by, tuple(names), *values))
+    return tuple(groups)
+
+
+def _columns(weight: Weight) -> int:
+    """Of its matrix as torch.optim.Muon has it, taps of a convolution among them."""
+    return weight.elements // weight.shape[0]

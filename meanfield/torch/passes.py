@@ -134,7 +134,10 @@ def outputs_of(model: nn.Module, task: Task) -> torch.Tensor:
     with _same_start(model, task), torch.enable_grad():
         outputs = task.forward(model, task.inputs)
         if not isinstance(outputs, torch.Tensor):
-            raise TypeError(f"the outputs are a {type(outputs).__name__}; a curvature is that of one tensor of them")
+            raise TypeError(
+                f"the outputs are a {type(outputs).__name__}; a curvature is that of one tensor of them: give forward, "
+                "which takes it, such as lambda model, inputs: model(**inputs)['logits'], and a loss of it and targets"
+            )
         _require_loss(task.loss(outputs, task.targets))
     return outputs
 

@@ -58,7 +58,8 @@ def stable_rate(
         optimizer: "sgd", or SGD, Adam, AdamW or RMSprop of `torch.optim`, as `step_scales` takes them. From rest second
             moments are those of one gradient, in which weights of small gradients count for much: take the optimizer of
             a model in training (with reinit=None) where this matters.
-        model, loss, batches, forward, reinit, draws, seed, precision: as for `step_scales`; the outputs are one tensor.
+        model, loss, batches, forward, reinit, draws, seed, precision: as for `step_scales`; the outputs are one tensor,
+            which ``forward`` takes of those of a model that gives several, or its own loss.
 
     Returns:
         Dataset of ``sharpness`` (lambda_max) and ``stable_rate`` (2 / lambda_max, or the optimizer's factor over it)

@@ -149,8 +149,30 @@ def test_what_has_no_curvature_is_refused():
     batches = [models.images()]
     with pytest.raises(ValueError, match="the loss has no curvature in draw 0"):
         mft.stable_rate(models.ResNet, lambda outputs, targets: outputs.mean(), batches, draws=2)
-    with pytest.raises(TypeError, match="a curvature is that of one tensor"):
+    with pytest.raises(TypeError, match=r"a curvature is that of one tensor of them: give forward, which takes it"):
         mft.stable_rate(lambda: Both(6, 3), lambda outputs, targets: outputs[0].mean(), batches, draws=2)
+
+
+def test_one_of_several_outputs_is_taken_by_forward():
+    images, labels = models.images()
+
+    def plain():
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3))
+
+    class Mapping(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = plain()
+
+        def forward(self, pixels, labels):
+            logits = self.inner(pixels)
+            return {"loss": cross_entropy(logits, labels), "logits": logits}
+
+    of_mapping = {"forward": lambda model, inputs: model(**inputs)["logits"], "draws": 2}
+    batches = [({"pixels": images, "labels": labels}, labels)]
+    found = mft.stable_rate(Mapping, cross_entropy, batches, **of_mapping)
+    expected = mft.stable_rate(plain, cross_entropy, [(images, labels)], draws=2)
+    assert float(found.stable_rate) == pytest.approx(float(expected.stable_rate), rel=1e-9)
 
 
 class Both(torch.nn.Linear):
