@@ -13,6 +13,8 @@ from meanfield.transfer.trials import (
     POST_NORM,
     PRE_NORM,
     TRANSFORMER,
+    UNTRIED_CONVOLUTIONS,
+    misses_of,
     slopes_parts,
 )
 
@@ -39,6 +41,20 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
     """Families of the trials that the model of these scales belongs to: Transformers by their normalisation."""
     family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
     return [family] if kind == "transformer" and family else []
+
+
+def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
+    """One sentence for each way in which trials say that a rate named for a model like this one misses its interval."""
+    known = misses_of(families_of(kind, scales), optimizer)
+    by_signs = optimizer in ("adamw", "lion")
+    return (*known, UNTRIED_CONVOLUTIONS) if by_signs and kind == "convolutional" and _is_untried(model) else known
+
+
+def _is_untried(model: nn.Module) -> bool:
+    """Whether a convolutional model has kernels of some channels each, or a normalisation that is not of batches."""
+    names = [type(module).__name__.lower() for module in model.modules()]
+    grouped = any(getattr(module, "groups", 1) > 1 for module in model.modules() if hasattr(module, "kernel_size"))
+    return grouped or any("norm" in name and "batchnorm" not in name for name in names)
 
 
 def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> list[str]:

@@ -10,11 +10,11 @@ from torch import nn
 
 from meanfield.common.validation import require_instance
 from meanfield.simulation.step_moves import EpsilonWarning
-from meanfield.torch.kinds import KINDS, departures, families_of, kind_of
+from meanfield.torch.kinds import KINDS, departures, kind_of, misses
 from meanfield.torch.scales import first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
 from meanfield.transfer.starting import calibrated, premises_of, softened, with_rate
-from meanfield.transfer.trials import CALIBRATIONS, SMALL_START, STARTED_SMALL, misses_of
+from meanfield.transfer.trials import CALIBRATIONS, SMALL_START, STARTED_SMALL
 
 # What losses of PyTorch are called that are the trials'.
 CROSS_ENTROPY = ("cross_entropy", "CrossEntropyLoss")
@@ -83,7 +83,7 @@ def starting_rate(
         *premises_of(name, "cross_entropy" if of_loss in CROSS_ENTROPY else f"{of_loss}, which may be another"),
         f"a model like {KINDS[kind]} of the trials, which were the library's families",
     )
-    against = misses_of(families_of(kind, scales), name), departures(kind, shown, scales, name)
+    against = misses(kind, shown, scales, name), departures(kind, shown, scales, name)
     small = _started_small(scales) if calibration.of == "last" and kind == "transformer" else ""
     found_rate = with_rate(scales, calibration, premises, [small, softened(scales), *against[0], *against[1]])
     return found_rate.assign_attrs(kind=kind)

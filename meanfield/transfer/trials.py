@@ -134,6 +134,11 @@ STARTED_SMALL = (
     "in GPTs of 48 channels whose weights start at a standard deviation of 0.02 this rate would have been 0.5 times "
     "the tuned one with 1 block, and 0.2 times with 4"
 )
+UNTRIED_CONVOLUTIONS = (
+    "convolutional nets of the trials had kernels that join all channels, and no normalisation or that of batches: in "
+    "a ConvNeXt (kernels of single channels, LayerNorm, two blocks of 8 channels, branches times 0.1) this rate would "
+    "have been about ten times the one that trains best, in a first look with one seed"
+)
 # The scale of the outputs over tuned rates of descent, where it left the factor of `CALIBRATIONS`.
 PLAIN = "plain nets"
 OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {

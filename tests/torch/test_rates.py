@@ -268,3 +268,23 @@ def test_a_head_that_starts_at_zero_is_named():
 
     with pytest.raises(ValueError, match=r"'layer2\.0', does not move in the first step, and the outputs do"):
         mft.starting_rate(model, cross_entropy, [models.images()], optimizer=torch.optim.AdamW, draws=2)
+
+
+@pytest.mark.parametrize(
+    ("groups", "norm", "optimizer", "told"),
+    [
+        (1, nn.BatchNorm2d, "adamw", False),
+        (4, nn.BatchNorm2d, "adamw", True),
+        (1, partial(nn.GroupNorm, 1), "adamw", True),
+        (4, partial(nn.GroupNorm, 1), "lion", True),
+        (4, partial(nn.GroupNorm, 1), "sgd", False),
+    ],
+)
+def test_convolutional_models_unlike_those_of_the_trials_are_told_so(groups, norm, optimizer, told):
+    def model():
+        stem = nn.Conv2d(1, 4, 3), norm(4), nn.ReLU()
+        return nn.Sequential(*stem, nn.Conv2d(4, 4, 3, groups=groups), nn.Flatten(), nn.Linear(64, 3))
+
+    pictures = [(torch.randn(8, 1, 8, 8), torch.randint(3, (8,)))] * 4
+    _, said = sentences_of(mft.starting_rate, model, cross_entropy, pictures, optimizer=optimizer, draws=4)
+    assert any("ConvNeXt" in sentence for sentence in said) is told
