@@ -26,8 +26,8 @@ _TRAINED = ("adamw", "sophia")
 _OF_OPTIMIZER: dict[str, tuple[str | None, str]] = {
     "adamw": (
         None,
-        "the epsilon row holds for sqrt(v) + eps, as torch.optim.AdamW has it; eq. 19 has epsilon under the root, "
-        "where its powers double",
+        "the epsilon row holds for sqrt(v) + eps, as torch.optim.AdamW and optax's eps have it; if yours stands under "
+        "the root, as in eq. 19 and optax's eps_root, square the row's factors",
     ),
     "sophia": (
         None,
