@@ -567,7 +567,27 @@ def _judged(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _described(nets: Sequence[Net], along: str) -> dict[str, Any]:
-    """The spec of the nets, without the field that their size is; of a list of units how many there are."""
-    spec = nets[0].describe()
-    spec.pop(along, None)
-    return {name: value if name != "units" else len(value) for name, value in spec.items()}
+    """The spec of the nets, without the field that their size is: what is equal in all, and of what is not its range.
+
+    Of a chain how many units there are, and not each of them.
+    """
+    specs = [net.describe() for net in nets]
+    if "units" in specs[0]:
+        specs = [_of_chain(spec) for spec in specs]
+    return {name: _in_all([spec[name] for spec in specs]) for name in specs[0] if name != along}
+
+
+def _of_chain(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Its plain fields, None of those that say nothing in a line, and the number of its units."""
+    plain = {name: None if isinstance(value, dict) or value == () else value for name, value in spec.items()}
+    return plain | {"units": len(spec["units"])}
+
+
+def _in_all(values: Sequence[Any]) -> Any:
+    """The value of a field in nets of all sizes; where it is not one, its first and last, or that it changes."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+    if not numbers or list(values) not in (sorted(values), sorted(values, reverse=True)):
+        return "goes with the size"
+    return " .. ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in (values[0], values[-1]))

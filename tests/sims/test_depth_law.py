@@ -217,6 +217,34 @@ def test_data_of_a_file_and_of_every_width(tmp_path):
     assert run.attrs["along"] == "width"
 
 
+CHAINS = """
+from meanfield import Chain
+from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.net import Unit
+
+MAPS = (Pointwise("relu"), Linear((Weight("tied", (8, 8), 0.25),)))
+
+
+def make(depth):
+    return Chain(units=(Unit(MAPS),) * depth, readout_unit=Unit(MAPS), input_channels=8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FILE.replace("width=16", "width=4 * depth"), "Damped: depth 4 .. 16, width 16 .. 64, activation relu,"),
+        (CHAINS, "Chain: units 4 .. 16, input_channels 8, inputs 1, input_law white"),
+    ],
+)
+def test_the_heading_says_the_nets_of_all_sizes(text, said, tmp_path, capsys):
+    path = tmp_path / f"heading_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(text)
+    assert without_figure(STUDY, [*RUN, "--net", f"{path}:make", "--draws", "4"], tmp_path / "run.nc") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Damped", "Chain"))]
+    assert line.startswith(said)
+
+
 def test_without_theory_nothing_is_predicted(tmp_path):
     given = ["--net", "MLP", "--set", "width=16", "--no-theory"]
     run = finished_run(STUDY, [*RUN, *given], tmp_path / "run.nc")
