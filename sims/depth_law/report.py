@@ -16,6 +16,8 @@ LEVELS = {"exact": "exact", "mean_field": "mean field"}
 LABEL_SCALE = "label_learning_rate_scale"
 # Chances below this are called so rare that the points follow no power law.
 RARE = 0.01
+# Characters of a line of the answer, which goes on below where it is long: one reason has room, and not one a size.
+MOST = 6 * LINE
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -29,7 +31,7 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
         lines.append(f"Rival: {attrs['rival']}{refuted}; {attrs['power']}.")
     lines += [_slopes(dataset), _theory(dataset), _finite_width(dataset)]
-    return "\n  ".join(shorten(line, LINE - 2, placeholder=" ...") for line in lines)
+    return "\n  ".join(shorten(line, MOST, placeholder=" ... (--full)") for line in lines)
 
 
 def _slopes(dataset: xr.Dataset) -> str:

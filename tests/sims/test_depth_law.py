@@ -222,24 +222,48 @@ from meanfield import Chain
 from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Unit
 
-MAPS = (Pointwise("relu"), Linear((Weight("tied", (8, 8), 0.25),)))
-
 
 def make(depth):
-    return Chain(units=(Unit(MAPS),) * depth, readout_unit=Unit(MAPS), input_channels=8)
+    maps = Pointwise("relu"), Linear((Weight("tied", (8, 8), 0.25),))
+    return Chain(units=(Unit(maps),) * depth, readout_unit=Unit(maps), input_channels=8)
 """
 
 
+@pytest.fixture
+def chains(tmp_path):
+    path = tmp_path / f"chains_of_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(CHAINS)
+    return path
+
+
+def test_long_lines_of_an_answer_go_on_below_and_the_report_fits_a_screen(chains, tmp_path, capsys):
+    """Theory says at length why it has none of these nets; where it says something else of every size, in part."""
+    given = ["--net", f"{chains}:make", "--sizes", *"23456789", "10", "11", "--claim", "-0.5", "--draws", "8"]
+    assert without_figure(STUDY, [*RUN, *given], tmp_path / "run.nc") == 0
+    text = capsys.readouterr().out
+    opening, run = text.partition("\n\n")[0], xr.load_dataset(tmp_path / "run.nc")
+    assert len(run.attrs["theory_missing"]) > 300
+    assert f"Theory: none at these sizes, {run.attrs['theory_missing']}." in " ".join(opening.split())
+    assert max(map(len, opening.splitlines())) <= 100
+    assert len(text.splitlines()) <= 40
+    longer = run.assign_attrs(theory_missing="; ".join([run.attrs["theory_missing"]] * 9))
+    short = STUDY.report.document(longer).short()
+    assert "... (--full)" in short
+    assert len(short.splitlines()) <= 36
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("made", "said"),
     [
-        (FILE.replace("width=16", "width=4 * depth"), "Damped: depth 4 .. 16, width 16 .. 64, activation relu,"),
-        (CHAINS, "Chain: units 4 .. 16, input_channels 8, inputs 1, input_law white"),
+        ("file", "Damped: width 16, activation relu,"),
+        ("wider", "Damped: depth 4 .. 16, width 16 .. 64, activation relu,"),
+        ("chains", "Chain: units 4 .. 16, input_channels 8, inputs 1, input_law white"),
     ],
 )
-def test_the_heading_says_the_nets_of_all_sizes(text, said, tmp_path, capsys):
-    path = tmp_path / f"heading_{tmp_path.name.replace('-', '_')}.py"
-    path.write_text(text)
+def test_the_heading_says_the_nets_of_all_sizes(made, said, file, chains, tmp_path, capsys):
+    path = chains if made == "chains" else file
+    if made == "wider":
+        path.write_text(FILE.replace("width=16", "width=4 * depth"))
     assert without_figure(STUDY, [*RUN, "--net", f"{path}:make", "--draws", "4"], tmp_path / "run.nc") == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Damped", "Chain"))]
     assert line.startswith(said)
