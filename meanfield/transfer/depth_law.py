@@ -8,6 +8,7 @@ it tends to, and how far finite width moves the exponent.
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -420,9 +421,7 @@ def _shown_law(side: str, law: Any, sizes: Sequence[Size], along: str) -> ShownL
             value = _called(side, law, size)
             if not isinstance(value, Real) or isinstance(value, bool):
                 raise TypeError(f"{side} returns {value!r} at size {size}; a law returns a positive number")
-            if not (isfinite(value) and float(value) > 0):
-                raise ValueError(f"{side} returns {value} at size {size}; a law returns a positive finite number")
-            logs.append(np.log(float(value)))
+            logs.append(np.log(_positive(side, value, size)))
         values = np.exp(np.array(logs) - logs[0])
     else:
         power = require_finite(side, law, "a finite exponent, or a function of the size")
@@ -431,6 +430,20 @@ def _shown_law(side: str, law: Any, sizes: Sequence[Size], along: str) -> ShownL
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(f"{side} goes from 1 to {values[-1]:g} over the sizes, which no float holds")
     return ShownLaw(words, tuple(values.tolist()), not callable(law))
+
+
+def _positive(side: str, value: Any, size: Size) -> float:
+    """What a law returns, as a float that is positive and finite; whole numbers may be larger than any."""
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{side} returns a number beyond {sys.float_info.max:.2g} at size {size}, which no float "
+            "holds; a law returns a positive finite number, up to a factor: divide it by what it is at one size"
+        ) from None
+    if not (isfinite(number) and number > 0):
+        raise ValueError(f"{side} returns {number:g} at size {size}; a law returns a positive finite number")
+    return number
 
 
 def _require_rival(claim: ShownLaw | None, rival: ShownLaw) -> None:

@@ -331,6 +331,11 @@ def test_bad_steps_are_refused_before_any_draw(options, message, data):
         mf.depth_law(_blocks, SIZES, **{"draws": 2, "seed": 0, "data": data} | options)
 
 
+def _beyond_floats(depth):
+    """Of more digits than Python prints at size 16."""
+    return 10 ** (400 * depth)
+
+
 @pytest.mark.parametrize(
     ("make", "sizes", "options", "message"),
     [
@@ -347,6 +352,10 @@ def test_bad_steps_are_refused_before_any_draw(options, message, data):
         (_mlp, [4.5, 8, 9], {}, "make raises TypeError at size 4.5: depth is 4.5; it must be a whole number"),
         (_mlp, SIZES, {"claim": np.inf}, "claim is inf; it must be a finite exponent"),
         (_mlp, SIZES, {"claim": lambda depth: -depth}, "claim returns -2 at size 2; a law returns a positive"),
+        (_mlp, SIZES, {"claim": lambda depth: 0.0}, "claim returns 0 at size 2; a law returns a positive finite"),
+        (_mlp, SIZES, {"claim": lambda depth: np.inf}, "claim returns inf at size 2; a law returns a positive finite"),
+        (_mlp, SIZES, {"claim": _beyond_floats}, r"claim returns a number beyond 1.8e\+308 at size 2, which no"),
+        (_mlp, SIZES, {"claim": 1.0, "rival": _beyond_floats}, "rival returns .* at size 2, .* positive finite number"),
         (_mlp, SIZES, {"claim": lambda depth: [depth]}, r"claim returns \[2\] at size 2"),
         (_mlp, SIZES, {"claim": lambda depth: depth.up}, "claim raises AttributeError at size 2"),
         (_mlp, SIZES, {"claim": 1.0, "rival": lambda depth: 3.0 * depth}, "say the same at these sizes"),
