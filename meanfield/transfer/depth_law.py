@@ -395,7 +395,7 @@ def _called(name: str, function: Callable[[Any], Any], size: Size) -> Any:
     """What a user's function makes of a size; ValueError, with what it raises, where it does."""
     try:
         return function(size)
-    except Exception as error:  # whatever a user's code raises
+    except (Exception, SystemExit) as error:  # whatever a user's code raises, sys.exit too
         raise ValueError(f"{name} raises {type(error).__name__} at size {size}: {error}") from error
 
 

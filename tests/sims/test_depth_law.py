@@ -137,6 +137,10 @@ def broken(depth):
     return 1 / 0
 
 
+def ending(depth):
+    raise SystemExit(3)
+
+
 number = 5
 """
 
@@ -163,9 +167,10 @@ def test_nets_and_laws_of_a_file_are_drawn_by_several_processes(file, tmp_path):
     [
         ("other", "different families, MLP at size 4, TiedLoop at size 16"),
         ("broken", "make raises ZeroDivisionError at size 4: division by zero"),
+        ("ending", "make raises SystemExit at size 4: 3"),
         ("number", "is 5; give a function of the size"),
         ("law", "make returns float at size 4"),
-        ("none", "has no 'none'; it has dataclass, Damped, make, law, other, broken"),
+        ("none", "has no 'none'; it has dataclass, Damped, make, law, other, broken, ending"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(net, message, file, tmp_path, capsys):
@@ -175,10 +180,18 @@ def test_bad_files_are_refused_in_one_line(net, message, file, tmp_path, capsys)
     assert complaint.count("\n") == 1
 
 
-def test_a_file_that_raises_is_refused_in_one_line(tmp_path, capsys):
-    (tmp_path / "raising_nets.py").write_text("import meanfield\n1 / 0\n")
-    assert STUDY.main([*RUN, "--net", f"{tmp_path}/raising_nets.py:make"]) == 2
-    assert "the file raises ZeroDivisionError: division by zero" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("1 / 0", "ZeroDivisionError: division by zero"), ("raise SystemExit(3)", "SystemExit: 3")],
+)
+def test_a_file_that_raises_is_refused_in_one_line(line, message, tmp_path, capsys):
+    path = tmp_path / f"raising_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(f"import meanfield\n{line}\n")
+    for option in ("--net", "--claim"):
+        assert STUDY.main([*RUN, option, f"{path}:make"]) == 2
+        complaint = capsys.readouterr().err
+        assert f"the file raises {message}" in complaint
+        assert complaint.count("\n") == 1
 
 
 def test_a_file_named_as_another_module_is_refused(tmp_path, capsys):

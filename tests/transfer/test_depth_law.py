@@ -1,6 +1,7 @@
 """A law of one's own: right laws stand and wrong ones fall, by every quantity; what is asked badly is refused."""
 
 import json
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -340,6 +341,8 @@ def _beyond_floats(depth):
     ("make", "sizes", "options", "message"),
     [
         (lambda depth: {}[depth], SIZES, {}, "make raises KeyError at size 2: 2"),
+        (lambda depth: sys.exit(3), SIZES, {}, "make raises SystemExit at size 2: 3"),
+        (_mlp, SIZES, {"claim": lambda depth: sys.exit("no law")}, "claim raises SystemExit at size 2: no law"),
         (lambda depth: "net", SIZES, {}, "make returns str at size 2; give a function that returns a net"),
         (
             lambda size: mf.MLP(depth=size, width=4) if size < 9 else mf.ConvNet(depth=2, channels=4),
