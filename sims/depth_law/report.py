@@ -14,6 +14,12 @@ from sims.common.tables import LINE, Column, Group, Table, slope, value
 
 LEVELS = {"exact": "exact", "mean_field": "mean field"}
 LABEL_SCALE = "label_learning_rate_scale"
+# What the verdict on whether there is a power law says of it.
+SERVES = {
+    Verdict.CONFIRMED: "one power serves",
+    Verdict.REFUTED: "no one power",
+    Verdict.INCONCLUSIVE: "this run cannot tell whether one power serves",
+}
 # Chances below this are called so rare that the points follow no power law.
 RARE = 0.01
 # Characters of a line of the answer, which goes on below where it is long: one reason has room, and not one a size.
@@ -30,16 +36,16 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     if "power" in attrs:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
         lines.append(f"Rival: {attrs['rival']}{refuted}; {attrs['power']}.")
-    lines += [_slopes(dataset), _theory(dataset), _finite_width(dataset)]
+    lines += [_slopes(dataset, findings[-1].verdict), _theory(dataset), _finite_width(dataset)]
     return "\n  ".join(shorten(line, MOST, placeholder=" ... (--full)") for line in lines)
 
 
-def _slopes(dataset: xr.Dataset) -> str:
+def _slopes(dataset: xr.Dataset, verdict: Verdict) -> str:
+    """How they change, and what the verdict on that says of a power law."""
     attrs, local = dataset.attrs, dataset["local_slope"].dropna("size").values
-    says = "no one power" if attrs["p_value"] < RARE else "one power serves"
     drift = slope(attrs["drift"], attrs["drift_stderr"])
     return (
-        f"Slopes: {local[0]:+.2f} .. {local[-1]:+.2f}, changing by {drift} for a factor e; {says}, p = "
+        f"Slopes: {local[0]:+.2f} .. {local[-1]:+.2f}, changing by {drift} for a factor e; {SERVES[verdict]}, p = "
         f"{attrs['p_value']:.2g}."
     )
 

@@ -8,6 +8,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.nets import Net
+from meanfield.verification import Verdict
 from sims import simulation
 from sims.common.training_data import training_data
 from sims.depth_law.nets import FAMILIES, field_kinds, net_of_size, number
@@ -87,13 +88,16 @@ def test_the_report_answers_the_question(tmp_path, capsys):
     body = " ".join(text.split())
     said = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over depth 4 .. 16"
     assert said in body
-    assert f"one power serves, p = {attrs['p_value']:.2g}." in body
+    assert attrs["power_law_verdict"] == Verdict.INCONCLUSIVE
+    assert f"for a factor e; this run cannot tell whether one power serves, p = {attrs['p_value']:.2g}." in body
     assert "CONFIRMED eta* goes as depth^0.5 over depth = 4 .. 16" in body
     assert f"Rival: as depth^0; {attrs['power']}." in body
     assert "is a power of the depth over 4 .. 16" in body
     assert "of the label term alone, exponent +0.517 in mean field, +0 in the end" in body
     assert f"Finite width: exponent moved by {attrs['finite_width']:+.3f}" in body
-    assert len(text.partition("\n\n")[0].splitlines()) == 6  # the question, and an answer of five lines
+    assert (
+        len(text.partition("\n\n")[0].splitlines()) == 7
+    )  # the question, and an answer of five lines, of which one goes on below
     assert not re.search(r"\w_term", body)  # no name of a variable
     assert "64" in body.partition("draws of each size")[0]
     assert len(text.splitlines()) <= 40
@@ -263,6 +267,29 @@ def test_long_lines_of_an_answer_go_on_below_and_the_report_fits_a_screen(chains
     short = STUDY.report.document(longer).short()
     assert "... (--full)" in short
     assert len(short.splitlines()) <= 36
+
+
+@pytest.mark.parametrize(
+    ("bend", "error", "verdict", "says"),
+    [
+        (0.0, 0.001, Verdict.CONFIRMED, "one power serves, p = "),
+        (0.0, 0.01, Verdict.INCONCLUSIVE, "this run cannot tell whether one power serves, p = "),
+        (0.1, 0.01, Verdict.INCONCLUSIVE, "this run cannot tell whether one power serves, p = "),
+        (0.5, 0.01, Verdict.REFUTED, "no one power, p = "),
+    ],
+)
+def test_what_is_said_of_slopes_follows_the_verdict(bend, error, verdict, says, tmp_path):
+    """Of an exact power law, times one that bends."""
+    given = ["--net", "MLP", "--set", "width=32", "--draws", "8", "--no-theory"]
+    run = finished_run(STUDY, [*RUN, *given], tmp_path / "run.nc")
+    sizes, name = run["size"].values, "learning_rate_scale"
+    values = 1 / sizes * np.exp(bend * np.log(sizes / 8) ** 2)
+    run[name].values, run[f"{name}_stderr"].values = values, error * values
+    run[f"{name}_largest_share"].values[:] = 1e-3
+    run.attrs["draws"] = 100_000
+    document = STUDY.report.document(run)
+    assert document.findings[-1].verdict is verdict
+    assert f"for a factor e; {says}" in document.answer
 
 
 @pytest.mark.parametrize(
