@@ -35,9 +35,15 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     lines = [f"{SAYS[findings[0].verdict]}: {exponent}{left_out}."]
     if "power" in attrs:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
-        lines.append(f"Rival: {attrs['rival']}{refuted}; {attrs['power']}.")
+        lines.append(f"Rival: {attrs['rival']}{refuted}{_power('; ', '. ', attrs['power'])}.")
     lines += [_slopes(dataset, findings[-1].verdict), _theory(dataset), _finite_width(dataset)]
     return "\n  ".join(shorten(line, MOST, placeholder=" ... (--full)") for line in lines)
+
+
+def _power(before: str, before_none: str, words: str) -> str:
+    """What such draws refute, behind its start; where nothing, a sentence of its own that says why."""
+    none, _, why = words.partition("none: ")
+    return f"{before}{words}" if none or not why else f"{before_none}No power: {why}"
 
 
 def _slopes(dataset: xr.Dataset, verdict: Verdict) -> str:
@@ -119,7 +125,7 @@ def _fit(dataset: xr.Dataset) -> str:
         f"of the local slope is 0 with p = {attrs['drift_p_value']:.2g}."
     ]
     if "power" in attrs:
-        lines.append(f"Power: {attrs['power']}.")
+        lines.append(f"{_power('Power: ', '', attrs['power'])}.")
     if attrs["theory_missing"]:
         lines.append(f"No theory of {attrs['quantity_in_words']}: {attrs['theory_missing']}.")
     if attrs["limit_missing"]:

@@ -292,6 +292,18 @@ def test_what_is_said_of_slopes_follows_the_verdict(bend, error, verdict, says, 
     assert f"for a factor e; {says}" in document.answer
 
 
+def test_a_rival_that_nothing_could_refute_is_told_in_whole_sentences(chains, tmp_path, capsys):
+    """Few draws of a tied chain, whose mean one draw makes; whatever else is said of power stands behind the rival."""
+    given = ["--net", f"{chains}:make", "--claim", "-0.5", "--draws", "8", "--full"]
+    assert without_figure(STUDY, [*RUN, *given], tmp_path / "run.nc") == 0
+    body = " ".join(capsys.readouterr().out.split())
+    assert "Rival: its exponent is 0.1 off. No power: a mean has not converged. Slopes:" in body
+    assert "is 0 with p = " in body
+    assert ". No power: a mean has not converged. No theory" in body
+    run = xr.load_dataset(tmp_path / "run.nc").assign_attrs(power="a half is refuted")
+    assert "Rival: its exponent is 0.1 off; a half is refuted." in STUDY.report.document(run).answer
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
