@@ -321,6 +321,20 @@ def test_the_heading_says_the_nets_of_all_sizes(made, said, file, chains, tmp_pa
     assert line.startswith(said)
 
 
+def test_csv_is_the_table_of_sizes_alone_with_missing_cells_empty(tmp_path, capsys):
+    given = ["--net", "MLP", "--set", "width=16", "--draws", "8", "--claim", "-1", "--format", "csv"]
+    assert without_figure(STUDY, [*RUN, *given], tmp_path / "run.nc") == 0
+    title, header, first, *others = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert title.startswith("# Drawn by depth")
+    at = header.split(",").index("local slope")
+    assert first.split(",")[at : at + 3] == ["", "", ""]  # with its error and theory: there is no size before
+    assert len(others) == 2
+    assert all(re.fullmatch(r"[-+.\de,]+", line) and "" not in line.split(",") for line in others)
+    with pytest.raises(SystemExit):
+        STUDY.main(["--help"])
+    assert "csv the tables of numbers alone" in " ".join(capsys.readouterr().out.split())
+
+
 def test_without_theory_nothing_is_predicted(tmp_path):
     given = ["--net", "MLP", "--set", "width=16", "--no-theory"]
     run = finished_run(STUDY, [*RUN, *given], tmp_path / "run.nc")
