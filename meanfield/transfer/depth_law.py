@@ -8,6 +8,7 @@ it tends to, and how far finite width moves the exponent.
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -394,7 +395,7 @@ def _called(name: str, function: Callable[[Any], Any], size: Size) -> Any:
     """What a user's function makes of a size; ValueError, with what it raises, where it does."""
     try:
         return function(size)
-    except Exception as error:  # whatever a user's code raises
+    except (Exception, SystemExit) as error:  # whatever a user's code raises, sys.exit too
         raise ValueError(f"{name} raises {type(error).__name__} at size {size}: {error}") from error
 
 
@@ -420,9 +421,7 @@ def _shown_law(side: str, law: Any, sizes: Sequence[Size], along: str) -> ShownL
             value = _called(side, law, size)
             if not isinstance(value, Real) or isinstance(value, bool):
                 raise TypeError(f"{side} returns {value!r} at size {size}; a law returns a positive number")
-            if not (isfinite(value) and float(value) > 0):
-                raise ValueError(f"{side} returns {value} at size {size}; a law returns a positive finite number")
-            logs.append(np.log(float(value)))
+            logs.append(np.log(_positive(side, value, size)))
         values = np.exp(np.array(logs) - logs[0])
     else:
         power = require_finite(side, law, "a finite exponent, or a function of the size")
@@ -431,6 +430,20 @@ def _shown_law(side: str, law: Any, sizes: Sequence[Size], along: str) -> ShownL
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(f"{side} goes from 1 to {values[-1]:g} over the sizes, which no float holds")
     return ShownLaw(words, tuple(values.tolist()), not callable(law))
+
+
+def _positive(side: str, value: Any, size: Size) -> float:
+    """What a law returns, as a float that is positive and finite; whole numbers may be larger than any."""
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{side} returns a number beyond {sys.float_info.max:.2g} at size {size}, which no float "
+            "holds; a law returns a positive finite number, up to a factor: divide it by what it is at one size"
+        ) from None
+    if not (isfinite(number) and number > 0):
+        raise ValueError(f"{side} returns {number:g} at size {size}; a law returns a positive finite number")
+    return number
 
 
 def _require_rival(claim: ShownLaw | None, rival: ShownLaw) -> None:
@@ -567,7 +580,27 @@ def _judged(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _described(nets: Sequence[Net], along: str) -> dict[str, Any]:
-    """The spec of the nets, without the field that their size is; of a list of units how many there are."""
-    spec = nets[0].describe()
-    spec.pop(along, None)
-    return {name: value if name != "units" else len(value) for name, value in spec.items()}
+    """The spec of the nets, without the field that their size is: what is equal in all, and of what is not its range.
+
+    Of a chain how many units there are, and not each of them.
+    """
+    specs = [net.describe() for net in nets]
+    if "units" in specs[0]:
+        specs = [_of_chain(spec) for spec in specs]
+    return {name: _in_all([spec[name] for spec in specs]) for name in specs[0] if name != along}
+
+
+def _of_chain(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Its plain fields, None of those that say nothing in a line, and the number of its units."""
+    plain = {name: None if isinstance(value, dict) or value == () else value for name, value in spec.items()}
+    return plain | {"units": len(spec["units"])}
+
+
+def _in_all(values: Sequence[Any]) -> Any:
+    """The value of a field in nets of all sizes; where it is not one, its first and last, or that it changes."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+    if not numbers or list(values) not in (sorted(values), sorted(values, reverse=True)):
+        return "goes with the size"
+    return " .. ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in (values[0], values[-1]))

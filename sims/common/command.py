@@ -288,7 +288,10 @@ def add_output_options(parser: argparse._ActionsContainer, companion: str = "fig
     parser.add_argument("--out", type=Path, help=out)
     parser.add_argument("--force", action="store_true", help="replace a dataset that another run has written")
     parser.add_argument("--full", action="store_true", help="print all tables, all evidence, and what every word means")
-    form = f"what to print: {', '.join(FORMATS)} (default: text); all but text are whole reports"
+    form = (
+        f"what to print: {', '.join(FORMATS)} (default: text, in brief); markdown and html are whole reports, latex is "
+        "the verdicts and all tables, csv the tables of numbers alone"
+    )
     parser.add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=form)
 
 

@@ -192,9 +192,10 @@ class Grid:
         return "\n".join(lines)
 
     def csv(self) -> str:
-        """A line for every row; a mean and its standard error are two columns."""
+        """A line for every row; a mean and its standard error are two columns, and a missing value is an empty cell."""
         columns: list[list[str]] = []
-        for name, *cells in zip(self.header, *self.rows, strict=True):
+        for name, *marked in zip(self.header, *self.rows, strict=True):
+            cells = ["" if cell == MISSING else cell for cell in marked]
             if any(WITHIN in cell for cell in cells):
                 means, errors = zip(*(cell.partition(WITHIN)[::2] for cell in cells), strict=True)
                 columns += [[name, *means], [f"{name} s.e.", *errors]]

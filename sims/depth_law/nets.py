@@ -162,7 +162,7 @@ def from_file(text: str, option: str) -> Callable[[Any], Any]:
         sys.path.append(folder)  # last, so that no file of the folder stands in for a module of another name
     try:
         module = known or import_module(path.stem)
-    except Exception as error:  # whatever a user's file raises
+    except (Exception, SystemExit) as error:  # whatever a user's file raises, sys.exit too
         raise ValueError(f"{option} {text}: the file raises {type(error).__name__}: {error}") from error
     if Path(getattr(module, "__file__", None) or "").resolve() != path:
         raise ValueError(f"{option} {text}: another module is called {path.stem!r}; give the file another name")

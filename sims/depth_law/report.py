@@ -14,8 +14,16 @@ from sims.common.tables import LINE, Column, Group, Table, slope, value
 
 LEVELS = {"exact": "exact", "mean_field": "mean field"}
 LABEL_SCALE = "label_learning_rate_scale"
+# What the verdict on whether there is a power law says of it.
+SERVES = {
+    Verdict.CONFIRMED: "one power serves",
+    Verdict.REFUTED: "no one power",
+    Verdict.INCONCLUSIVE: "this run cannot tell whether one power serves",
+}
 # Chances below this are called so rare that the points follow no power law.
 RARE = 0.01
+# Characters of a line of the answer, which goes on below where it is long: one reason has room, and not one a size.
+MOST = 6 * LINE
 
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -27,17 +35,23 @@ def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     lines = [f"{SAYS[findings[0].verdict]}: {exponent}{left_out}."]
     if "power" in attrs:
         refuted = ", REFUTED too" * (attrs["verdict"] == attrs["verdict_of_rival"] == Verdict.REFUTED)
-        lines.append(f"Rival: {attrs['rival']}{refuted}; {attrs['power']}.")
-    lines += [_slopes(dataset), _theory(dataset), _finite_width(dataset)]
-    return "\n  ".join(shorten(line, LINE - 2, placeholder=" ...") for line in lines)
+        lines.append(f"Rival: {attrs['rival']}{refuted}{_power('; ', '. ', attrs['power'])}.")
+    lines += [_slopes(dataset, findings[-1].verdict), _theory(dataset), _finite_width(dataset)]
+    return "\n  ".join(shorten(line, MOST, placeholder=" ... (--full)") for line in lines)
 
 
-def _slopes(dataset: xr.Dataset) -> str:
+def _power(before: str, before_none: str, words: str) -> str:
+    """What such draws refute, behind its start; where nothing, a sentence of its own that says why."""
+    none, _, why = words.partition("none: ")
+    return f"{before}{words}" if none or not why else f"{before_none}No power: {why}"
+
+
+def _slopes(dataset: xr.Dataset, verdict: Verdict) -> str:
+    """How they change, and what the verdict on that says of a power law."""
     attrs, local = dataset.attrs, dataset["local_slope"].dropna("size").values
-    says = "no one power" if attrs["p_value"] < RARE else "one power serves"
     drift = slope(attrs["drift"], attrs["drift_stderr"])
     return (
-        f"Slopes: {local[0]:+.2f} .. {local[-1]:+.2f}, changing by {drift} for a factor e; {says}, p = "
+        f"Slopes: {local[0]:+.2f} .. {local[-1]:+.2f}, changing by {drift} for a factor e; {SERVES[verdict]}, p = "
         f"{attrs['p_value']:.2g}."
     )
 
@@ -111,7 +125,7 @@ def _fit(dataset: xr.Dataset) -> str:
         f"of the local slope is 0 with p = {attrs['drift_p_value']:.2g}."
     ]
     if "power" in attrs:
-        lines.append(f"Power: {attrs['power']}.")
+        lines.append(f"{_power('Power: ', '', attrs['power'])}.")
     if attrs["theory_missing"]:
         lines.append(f"No theory of {attrs['quantity_in_words']}: {attrs['theory_missing']}.")
     if attrs["limit_missing"]:

@@ -8,6 +8,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.nets import Net
+from meanfield.verification import Verdict
 from sims import simulation
 from sims.common.training_data import training_data
 from sims.depth_law.nets import FAMILIES, field_kinds, net_of_size, number
@@ -87,13 +88,16 @@ def test_the_report_answers_the_question(tmp_path, capsys):
     body = " ".join(text.split())
     said = f"exponent {attrs['exponent']:.3f} +- {attrs['exponent_stderr']:.3f} over depth 4 .. 16"
     assert said in body
-    assert f"one power serves, p = {attrs['p_value']:.2g}." in body
+    assert attrs["power_law_verdict"] == Verdict.INCONCLUSIVE
+    assert f"for a factor e; this run cannot tell whether one power serves, p = {attrs['p_value']:.2g}." in body
     assert "CONFIRMED eta* goes as depth^0.5 over depth = 4 .. 16" in body
     assert f"Rival: as depth^0; {attrs['power']}." in body
     assert "is a power of the depth over 4 .. 16" in body
     assert "of the label term alone, exponent +0.517 in mean field, +0 in the end" in body
     assert f"Finite width: exponent moved by {attrs['finite_width']:+.3f}" in body
-    assert len(text.partition("\n\n")[0].splitlines()) == 6  # the question, and an answer of five lines
+    assert (
+        len(text.partition("\n\n")[0].splitlines()) == 7
+    )  # the question, and an answer of five lines, of which one goes on below
     assert not re.search(r"\w_term", body)  # no name of a variable
     assert "64" in body.partition("draws of each size")[0]
     assert len(text.splitlines()) <= 40
@@ -137,6 +141,10 @@ def broken(depth):
     return 1 / 0
 
 
+def ending(depth):
+    raise SystemExit(3)
+
+
 number = 5
 """
 
@@ -163,9 +171,10 @@ def test_nets_and_laws_of_a_file_are_drawn_by_several_processes(file, tmp_path):
     [
         ("other", "different families, MLP at size 4, TiedLoop at size 16"),
         ("broken", "make raises ZeroDivisionError at size 4: division by zero"),
+        ("ending", "make raises SystemExit at size 4: 3"),
         ("number", "is 5; give a function of the size"),
         ("law", "make returns float at size 4"),
-        ("none", "has no 'none'; it has dataclass, Damped, make, law, other, broken"),
+        ("none", "has no 'none'; it has dataclass, Damped, make, law, other, broken, ending"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(net, message, file, tmp_path, capsys):
@@ -175,10 +184,18 @@ def test_bad_files_are_refused_in_one_line(net, message, file, tmp_path, capsys)
     assert complaint.count("\n") == 1
 
 
-def test_a_file_that_raises_is_refused_in_one_line(tmp_path, capsys):
-    (tmp_path / "raising_nets.py").write_text("import meanfield\n1 / 0\n")
-    assert STUDY.main([*RUN, "--net", f"{tmp_path}/raising_nets.py:make"]) == 2
-    assert "the file raises ZeroDivisionError: division by zero" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("1 / 0", "ZeroDivisionError: division by zero"), ("raise SystemExit(3)", "SystemExit: 3")],
+)
+def test_a_file_that_raises_is_refused_in_one_line(line, message, tmp_path, capsys):
+    path = tmp_path / f"raising_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(f"import meanfield\n{line}\n")
+    for option in ("--net", "--claim"):
+        assert STUDY.main([*RUN, option, f"{path}:make"]) == 2
+        complaint = capsys.readouterr().err
+        assert f"the file raises {message}" in complaint
+        assert complaint.count("\n") == 1
 
 
 def test_a_file_named_as_another_module_is_refused(tmp_path, capsys):
@@ -215,6 +232,107 @@ def test_data_of_a_file_and_of_every_width(tmp_path):
     run = finished_run(STUDY, [*RUN, *given, *step, "--quantity", "output_learning_rate_scale"], tmp_path / "run.nc")
     assert np.isfinite(run["output_learning_rate_scale"]).all()
     assert run.attrs["along"] == "width"
+
+
+CHAINS = """
+from meanfield import Chain
+from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.net import Unit
+
+
+def make(depth):
+    maps = Pointwise("relu"), Linear((Weight("tied", (8, 8), 0.25),))
+    return Chain(units=(Unit(maps),) * depth, readout_unit=Unit(maps), input_channels=8)
+"""
+
+
+@pytest.fixture
+def chains(tmp_path):
+    path = tmp_path / f"chains_of_{tmp_path.name.replace('-', '_')}.py"
+    path.write_text(CHAINS)
+    return path
+
+
+def test_long_lines_of_an_answer_go_on_below_and_the_report_fits_a_screen(chains, tmp_path, capsys):
+    """Theory says at length why it has none of these nets; where it says something else of every size, in part."""
+    given = ["--net", f"{chains}:make", "--sizes", *"23456789", "10", "11", "--claim", "-0.5", "--draws", "8"]
+    assert without_figure(STUDY, [*RUN, *given], tmp_path / "run.nc") == 0
+    text = capsys.readouterr().out
+    opening, run = text.partition("\n\n")[0], xr.load_dataset(tmp_path / "run.nc")
+    assert len(run.attrs["theory_missing"]) > 300
+    assert f"Theory: none at these sizes, {run.attrs['theory_missing']}." in " ".join(opening.split())
+    assert max(map(len, opening.splitlines())) <= 100
+    assert len(text.splitlines()) <= 40
+    longer = run.assign_attrs(theory_missing="; ".join([run.attrs["theory_missing"]] * 9))
+    short = STUDY.report.document(longer).short()
+    assert "... (--full)" in short
+    assert len(short.splitlines()) <= 36
+
+
+@pytest.mark.parametrize(
+    ("bend", "error", "verdict", "says"),
+    [
+        (0.0, 0.001, Verdict.CONFIRMED, "one power serves, p = "),
+        (0.0, 0.01, Verdict.INCONCLUSIVE, "this run cannot tell whether one power serves, p = "),
+        (0.1, 0.01, Verdict.INCONCLUSIVE, "this run cannot tell whether one power serves, p = "),
+        (0.5, 0.01, Verdict.REFUTED, "no one power, p = "),
+    ],
+)
+def test_what_is_said_of_slopes_follows_the_verdict(bend, error, verdict, says, tmp_path):
+    """Of an exact power law, times one that bends."""
+    given = ["--net", "MLP", "--set", "width=32", "--draws", "8", "--no-theory"]
+    run = finished_run(STUDY, [*RUN, *given], tmp_path / "run.nc")
+    sizes, name = run["size"].values, "learning_rate_scale"
+    values = 1 / sizes * np.exp(bend * np.log(sizes / 8) ** 2)
+    run[name].values, run[f"{name}_stderr"].values = values, error * values
+    run[f"{name}_largest_share"].values[:] = 1e-3
+    run.attrs["draws"] = 100_000
+    document = STUDY.report.document(run)
+    assert document.findings[-1].verdict is verdict
+    assert f"for a factor e; {says}" in document.answer
+
+
+def test_a_rival_that_nothing_could_refute_is_told_in_whole_sentences(chains, tmp_path, capsys):
+    """Few draws of a tied chain, whose mean one draw makes; whatever else is said of power stands behind the rival."""
+    given = ["--net", f"{chains}:make", "--claim", "-0.5", "--draws", "8", "--full"]
+    assert without_figure(STUDY, [*RUN, *given], tmp_path / "run.nc") == 0
+    body = " ".join(capsys.readouterr().out.split())
+    assert "Rival: its exponent is 0.1 off. No power: a mean has not converged. Slopes:" in body
+    assert "is 0 with p = " in body
+    assert ". No power: a mean has not converged. No theory" in body
+    run = xr.load_dataset(tmp_path / "run.nc").assign_attrs(power="a half is refuted")
+    assert "Rival: its exponent is 0.1 off; a half is refuted." in STUDY.report.document(run).answer
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("file", "Damped: width 16, activation relu,"),
+        ("wider", "Damped: depth 4 .. 16, width 16 .. 64, activation relu,"),
+        ("chains", "Chain: units 4 .. 16, input_channels 8, inputs 1, input_law white"),
+    ],
+)
+def test_the_heading_says_the_nets_of_all_sizes(made, said, file, chains, tmp_path, capsys):
+    path = chains if made == "chains" else file
+    if made == "wider":
+        path.write_text(FILE.replace("width=16", "width=4 * depth"))
+    assert without_figure(STUDY, [*RUN, "--net", f"{path}:make", "--draws", "4"], tmp_path / "run.nc") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Damped", "Chain"))]
+    assert line.startswith(said)
+
+
+def test_csv_is_the_table_of_sizes_alone_with_missing_cells_empty(tmp_path, capsys):
+    given = ["--net", "MLP", "--set", "width=16", "--draws", "8", "--claim", "-1", "--format", "csv"]
+    assert without_figure(STUDY, [*RUN, *given], tmp_path / "run.nc") == 0
+    title, header, first, *others = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert title.startswith("# Drawn by depth")
+    at = header.split(",").index("local slope")
+    assert first.split(",")[at : at + 3] == ["", "", ""]  # with its error and theory: there is no size before
+    assert len(others) == 2
+    assert all(re.fullmatch(r"[-+.\de,]+", line) and "" not in line.split(",") for line in others)
+    with pytest.raises(SystemExit):
+        STUDY.main(["--help"])
+    assert "csv the tables of numbers alone" in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_theory_nothing_is_predicted(tmp_path):

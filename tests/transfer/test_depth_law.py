@@ -1,5 +1,7 @@
 """A law of one's own: right laws stand and wrong ones fall, by every quantity; what is asked badly is refused."""
 
+import json
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +9,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.common.seeds import derived_seed
-from meanfield.nets.net import Chain
+from meanfield.nets.maps import Linear, Pointwise, Weight
+from meanfield.nets.net import Chain, Unit
 from meanfield.transfer.depth_law import LawQuestion
 from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.verification.laws import APART, drawn_series, law_findings
@@ -147,6 +150,35 @@ def test_any_field_may_be_the_size_and_any_list_of_units_a_net():
     )
     loops = mf.depth_law(lambda depth: mf.TiedLoop(depth=depth, width=16), [2, 4, 8], draws=20, seed=0)
     assert loops.attrs["theory"] == ""
+
+
+def _of_two_fields(size):
+    return mf.MLP(depth=size, width=8 * size)
+
+
+def _thinner(size):
+    return mf.ResidualMLP(depth=2, width=64 // size, stem=1 if size == 4 else 0, scaling="none" if size > 4 else 0.5)
+
+
+def _no_family(depth):
+    maps = (Pointwise("relu"), Linear((Weight("tied", (8, 8), 0.25),)))
+    return Chain(units=(Unit(maps),) * depth, readout_unit=Unit(maps), input_channels=8)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (_mlp, {"family": "MLP", "width": 256, "activation": "relu"}),
+        (_of_two_fields, {"family": "MLP", "depth": "2 .. 8", "width": "16 .. 64", "activation": "relu"}),
+        (_thinner, {"depth": 2, "width": "32 .. 8", "stem": "goes with the size", "scaling": "goes with the size"}),
+        (_no_family, {"family": "Chain", "units": "2 .. 8", "readout_unit": None, "input_channels": 8, "grid": None}),
+    ],
+)
+def test_fields_that_go_with_the_size_are_no_fields_of_the_first_net(make, said):
+    law = mf.depth_law(make, [2, 4, 8], draws=2, seed=0, theory=False)
+    spec = json.loads(law.attrs["architecture"])
+    assert spec | said == spec
+    assert ("depth" in spec) == (law.attrs["along"] != "depth" and make is not _no_family)
 
 
 def test_results_do_not_depend_on_who_draws_and_continue(tmp_path):
@@ -300,10 +332,17 @@ def test_bad_steps_are_refused_before_any_draw(options, message, data):
         mf.depth_law(_blocks, SIZES, **{"draws": 2, "seed": 0, "data": data} | options)
 
 
+def _beyond_floats(depth):
+    """Of more digits than Python prints at size 16."""
+    return 10 ** (400 * depth)
+
+
 @pytest.mark.parametrize(
     ("make", "sizes", "options", "message"),
     [
         (lambda depth: {}[depth], SIZES, {}, "make raises KeyError at size 2: 2"),
+        (lambda depth: sys.exit(3), SIZES, {}, "make raises SystemExit at size 2: 3"),
+        (_mlp, SIZES, {"claim": lambda depth: sys.exit("no law")}, "claim raises SystemExit at size 2: no law"),
         (lambda depth: "net", SIZES, {}, "make returns str at size 2; give a function that returns a net"),
         (
             lambda size: mf.MLP(depth=size, width=4) if size < 9 else mf.ConvNet(depth=2, channels=4),
@@ -316,6 +355,10 @@ def test_bad_steps_are_refused_before_any_draw(options, message, data):
         (_mlp, [4.5, 8, 9], {}, "make raises TypeError at size 4.5: depth is 4.5; it must be a whole number"),
         (_mlp, SIZES, {"claim": np.inf}, "claim is inf; it must be a finite exponent"),
         (_mlp, SIZES, {"claim": lambda depth: -depth}, "claim returns -2 at size 2; a law returns a positive"),
+        (_mlp, SIZES, {"claim": lambda depth: 0.0}, "claim returns 0 at size 2; a law returns a positive finite"),
+        (_mlp, SIZES, {"claim": lambda depth: np.inf}, "claim returns inf at size 2; a law returns a positive finite"),
+        (_mlp, SIZES, {"claim": _beyond_floats}, r"claim returns a number beyond 1.8e\+308 at size 2, which no"),
+        (_mlp, SIZES, {"claim": 1.0, "rival": _beyond_floats}, "rival returns .* at size 2, .* positive finite number"),
         (_mlp, SIZES, {"claim": lambda depth: [depth]}, r"claim returns \[2\] at size 2"),
         (_mlp, SIZES, {"claim": lambda depth: depth.up}, "claim raises AttributeError at size 2"),
         (_mlp, SIZES, {"claim": 1.0, "rival": lambda depth: 3.0 * depth}, "say the same at these sizes"),
