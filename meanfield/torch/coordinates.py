@@ -143,12 +143,8 @@ def coordinate_check(
     }
     attrs |= {"least_width": min(size[0] for size in runs), "least_depth": min(size[1] for size in runs)}
     attrs |= {"loss": name_of(loss), "precision": precision, "steps": step_count, "draws": number, "seed": str(seed)}
-    return judged(
-        _dataset(
-            ladders, runs, attrs | {"decays": int(any(run.decays for run in runs.values())), "torch": torch.__version__}
-        ),
-        asked,
-    )
+    attrs |= {"decays": int(any(run.decays for run in runs.values())), "torch": torch.__version__}
+    return judged(_dataset(ladders, runs, attrs), asked)
 
 
 def _ladders(given: Mapping[str, Any]) -> Ladders:

@@ -71,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     evidence_by_run = as_they_are(claims, shared, folder) if options.as_they_are else evidence(claims, shared, folder)
     claims = [claim for claim in claims if evidence_by_run.keys() & set(claim.runs)]
-    recorded = {claim.id: record.kept_findings(claim, options.preset, options.seed) for claim in claims}
-    kept = recorded if options.times == 1 else {}
-    results = [judged(claim, evidence_by_run, kept.get(claim.id)) for claim in claims]
+    entries = record.recorded(options.preset) if options.as_they_are and options.times == 1 else {}
+    kept = {claim.id: record.kept_findings(claim, entries.get(claim.id, {}), options.seed) for claim in claims}
+    results = [judged(claim, evidence_by_run, kept[claim.id]) for claim in claims]
     print(report.document(results, evidence_by_run).text())
     written = report.write(
         results,

@@ -33,12 +33,11 @@ def differences(results: Sequence[Result], preset: str) -> list[str]:
     ]
 
 
-def kept_findings(claim: Claim, preset: str, seed: int) -> dict[int, Finding]:
-    """Recorded findings of a claim by the place of their check, of runs with this seed.
+def kept_findings(claim: Claim, entry: Entry, seed: int) -> dict[int, Finding]:
+    """The findings of a claim's record by the place of their check, of runs with this seed.
 
     Runs of hours are made on one machine after another: what a record has of one that is not here stays as it is.
     """
-    entry = recorded(preset).get(claim.id, {})
     findings = findings_of(entry)
     if entry.get("seed") != seed or len(findings) != len(claim.checks):
         return {}
@@ -56,7 +55,7 @@ def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: st
         result.claim.id: {"verdict": str(result.verdict)}
         | origin
         | {
-            "runs": _runs_of(result.claim, evidence, preset, seed),
+            "runs": _runs_of(result.claim, kept.get(result.claim.id, {}), evidence, seed),
             "findings": result.as_data(),
         }
         | _counts_of(kept.get(result.claim.id, {}), result)
@@ -65,10 +64,9 @@ def keep(results: Sequence[Result], evidence: Mapping[str, Evidence], preset: st
     return _write(preset, kept | entries)
 
 
-def _runs_of(claim: Claim, evidence: Mapping[str, Evidence], preset: str, seed: int) -> Entry:
+def _runs_of(claim: Claim, entry: Entry, evidence: Mapping[str, Evidence], seed: int) -> Entry:
     """Where the findings come from: the runs that are here, and recorded ones with the commit that judged them."""
-    entry = recorded(preset).get(claim.id, {})
-    names = {claim.checks[place].run for place in kept_findings(claim, preset, seed)}
+    names = {claim.checks[place].run for place in kept_findings(claim, entry, seed)}
     earlier = {name: {"commit": entry["commit"]} | entry["runs"][name] for name in names}
     return {
         name: evidence[name].origin if name in evidence else earlier[name]

@@ -231,7 +231,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def failing_at(size: Size, given: str = "") -> Iterator[None]:
+def failing_at(size: Size, batches: Batches | None = None) -> Iterator[None]:
     """Errors, of the user's model too, in one line that says at which size they were raised, where, and given what."""
     try:
         yield
@@ -242,7 +242,8 @@ def failing_at(size: Size, given: str = "") -> Iterator[None]:
         if frames[-1].filename.startswith(OURS[0]) or not frames[-1].filename.startswith(OURS):
             words = f"{type(error).__name__}: {words}"
         place = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
-        raise ValueError(f"at {label_of(size)}: {words}{place}{given if own else ''}") from error
+        given = f"; it was given {_batch_words(batches)}{_numbers_words(batches)}" if own and batches else ""
+        raise ValueError(f"at {label_of(size)}: {words}{place}{given}") from error
 
 
 # What is measured.
@@ -276,7 +277,7 @@ def _step(asked: Asked, size: Size, pieces: PieceStore, **options: Any) -> xr.Da
     key = digest(weights=asked.weights[label_of(size)], size=dict(size), **options)
     if (kept := pieces.load(key, 1)) is not None:
         return xr.Dataset.from_dict(json.loads(kept["dataset"].tobytes()))
-    with failing_at(size, f"; it was given {_batch_words(asked.batches)}{_numbers_words(asked.batches)}"):
+    with failing_at(size, asked.batches):
         scales = mft.step_scales(partial(asked.factory, **size), *asked.data, **dict(asked.how) | options)
     scales = scales.drop_dims("layer_other")
     written: Any = np.frombuffer(json.dumps(scales.to_dict()).encode(), np.uint8)[None]
@@ -339,8 +340,8 @@ def _batch_words(batches: Batches) -> str:
 
 def _numbers_words(batches: Batches) -> str:
     """The largest of inputs that are whole numbers, of which an embedding must have more rows; else nothing."""
-    tensors = [torch.as_tensor(tensor) for inputs, *_ in batches for tensor in _tensors(inputs)]
-    whole = [int(tensor.max()) for tensor in tensors if tensor.numel() and not tensor.is_floating_point()]
+    arrays = [np.asarray(_plain(tensor)) for inputs, _ in batches for tensor in _tensors(inputs)]
+    whole = [int(array.max()) for array in arrays if array.size and array.dtype.kind in "iu"]
     return f", whole numbers up to {max(whole)}" if whole else ""
 
 

@@ -140,6 +140,10 @@ def _result(claim, verdicts, made, kept=None):
     return runs.judged(replace(claim, checks=tuple(checks)), made, kept)
 
 
+def _entry(claim):
+    return record.recorded("evidence").get(claim.id, {})
+
+
 def test_runs_of_one_claim_may_be_recorded_one_after_another(repository, monkeypatch):
     """What an earlier run has found stays, with the commit that judged it; not beside another seed."""
     (repository / "sims/claims/recorded_verdicts/evidence.json").write_text("{}")
@@ -150,7 +154,7 @@ def test_runs_of_one_claim_may_be_recorded_one_after_another(repository, monkeyp
 
     def record_of(*names, seed=0):
         here = {name: of_run[name] for name in names}
-        result = _result(claim, verdicts, here, record.kept_findings(claim, "evidence", seed))
+        result = _result(claim, verdicts, here, record.kept_findings(claim, _entry(claim), seed))
         record.keep([result], here, "evidence", seed)
         entry = record.recorded("evidence")[claim.id]
         return entry, [finding["verdict"] for finding in entry["findings"]]
@@ -178,7 +182,6 @@ def test_runs_of_one_claim_may_be_recorded_one_after_another(repository, monkeyp
     assert list(entry["runs"]) == [third]
 
 
-def test_findings_of_a_claim_that_has_other_checks_by_now_are_not_kept(repository):
+def test_findings_of_a_claim_that_has_other_checks_by_now_are_not_kept():
     entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {CLAIMS["E4a"].runs[0]: {}}, "findings": []}
-    (repository / "sims/claims/recorded_verdicts/evidence.json").write_text(json.dumps({"E4a": entry}))
-    assert record.kept_findings(CLAIMS["E4a"], "evidence", 0) == {}
+    assert record.kept_findings(CLAIMS["E4a"], entry, 0) == {}

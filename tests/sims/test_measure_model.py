@@ -410,6 +410,27 @@ def test_a_model_that_its_data_do_not_fit_is_told_of_them(tmp_path, monkeypatch,
     assert said in capsys.readouterr().err
 
 
+def of_waves():
+    return [(torch.randn(4, 2, dtype=torch.complex64), torch.arange(4) % 2)] * 2
+
+
+class Waves(torch.nn.Linear):
+    def __init__(self, depth):
+        super().__init__(2, 2)
+
+    def forward(self, x):
+        if not x.is_complex():
+            raise RuntimeError("no waves")
+        return super().forward(x.abs())
+
+
+def test_data_are_looked_at_only_for_a_model_that_fails_on_them(tmp_path, monkeypatch):
+    """Complex numbers have no largest one."""
+    monkeypatch.chdir(tmp_path)
+    given = f"{OWN}Waves --sizes depth=1 --loss cross_entropy --data {OWN}of_waves --draws 2 --precision float32"
+    assert COMMAND.main(given.split()) == 0
+
+
 def test_without_pytorch_the_command_names_its_extra():
     """And --help needs none."""
     code = "import sys; sys.modules['torch'] = None; import sims; command = sims.simulation('measure_model')"
