@@ -1,7 +1,9 @@
 """The residual blocks of a model, and where their branches end: the last layer, and what joins the stream behind it."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Self
 
 from torch import nn
 
@@ -74,45 +76,107 @@ def branch_ends(model: nn.Module, listed: Collection[str], said: Collection[str]
     return ends
 
 
+@dataclass(frozen=True)
+class _Built:
+    """What a residual block is built of.
+
+    Attributes:
+        block: the module; of a wrapper, as of a compiled block, what it wraps.
+        within: the names of the wrappers around it, each with a dot behind it.
+        parts: its modules by name, but for those that lead the stream around its branches.
+    """
+
+    block: nn.Module
+    within: str
+    parts: dict[str, nn.Module]
+
+    @classmethod
+    def of(cls, block: nn.Module, within: str = "") -> Self:
+        """Read the modules of a block."""
+        inner = list(block.named_children())
+        if len(inner) == 1 and not any(True for _ in block.parameters(recurse=False)) and not _is_layer(inner[0][1]):
+            return cls.of(inner[0][1], f"{within}{inner[0][0]}.")
+        return cls(block, within, {own: part for own, part in inner if not AROUND.search(own.lower())})
+
+    @property
+    def layers(self) -> list[str]:
+        """Those that stand in the block itself."""
+        return [own for own, part in self.parts.items() if _is_layer(part)]
+
+    @property
+    def branches(self) -> dict[str, nn.Module]:
+        """Modules with layers in them."""
+        return {own: part for own, part in self.parts.items() if not _is_layer(part) and _layers(part)}
+
+    @property
+    def shortcut(self) -> list[int]:
+        """The channels that a shortcut around the branches gives, where there is one."""
+        around = [own for own in _layers(self.block) if AROUND.search(own.lower())]
+        return [_sizes(self.block.get_submodule(own))[0] for own in around[-1:]]
+
+    @property
+    def stream(self) -> list[int]:
+        """Channels that the stream may have: of a shortcut or else of the first layer, and of normalisations."""
+        first = [_sizes(self.block.get_submodule(own))[1] for own in _layers(self.block)[:1]]
+        return [*(self.shortcut or first), *(size for part in self.parts.values() for size in _normalised(part))]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether all layers in the block itself are linear."""
+        return all(isinstance(self.parts[own], nn.Linear) for own in self.layers)
+
+    def keeping(self) -> dict[str, int | None]:
+        """The branches with a layer that gives channels of the stream, and those: as many as it reads, or the first."""
+        kept: dict[str, int | None] = {}
+        for own, branch in self.branches.items():
+            layers = _layers(branch)
+            if given := [size for size in self.stream if _giving(branch, layers, size)]:
+                reads = _sizes(branch.get_submodule(layers[0]))[1]
+                kept[own] = reads if reads in given else given[0]
+        return kept
+
+
+# How blocks are built, by where the layers of a branch stand. The first row of a table that names any counts.
+#
+# Layers in the block itself, of which the last ends the branch:
+LAYERS_IN_THE_BLOCK: tuple[Callable[[_Built], list[str]], ...] = (
+    # beside a shortcut that tells the channels, as in the first block of a stage of a ResNet;
+    lambda built: [own for channels in built.shortcut for own in _giving(built.block, built.layers, channels)],
+    # from the stream to the stream, as in other blocks of a ResNet, or PyTorch's feed-forward;
+    lambda built: _fitting(built.block, built.layers),
+    # to other channels, as convolutions that make more of them, and experts in one tensor. Linear ones end none then.
+    lambda built: [] if built.is_linear else built.layers,
+)
+# Modules of the block that are a branch each, and the channels that they give, None where these are not known:
+LAYERS_IN_MODULES: tuple[Callable[[_Built], dict[str, int | None]], ...] = (
+    # those that give the stream's, as attention and feed-forward do, and a mixer's tokens and channels;
+    _Built.keeping,
+    # all, where none does.
+    lambda built: dict.fromkeys(built.branches),
+)
+
+
 def _ends_of_block(block: nn.Module, name: str) -> Iterator[str]:
-    inner = list(block.named_children())
-    if len(inner) == 1 and not any(True for _ in block.parameters(recurse=False)) and not _is_layer(inner[0][1]):
-        # A wrapper, as of a compiled block.
-        yield from (f"{inner[0][0]}.{end}" for end in _ends_of_block(inner[0][1], f"{name}.{inner[0][0]}"))
-        return
-    children = {own: child for own, child in block.named_children() if not AROUND.search(own.lower())}
-    direct = [own for own, child in children.items() if _is_layer(child)]
-    around = [_sizes(block.get_submodule(own))[0] for own in _layers(block) if AROUND.search(own.lower())][-1:]
-    if direct:
-        fitting = [own for given in around for own in _giving(block, direct, given)] or _fitting(block, direct)
-        norms = sum("norm" in type(child).__name__.lower() for child in children.values())
-        if len(fitting) > 1 and norms > 1 and all(isinstance(children[own], nn.Linear) for own in direct):
-            raise ValueError(
-                f"any of {named(f'{name}.{own}' for own in fitting)} may end a branch of its block: say which do, "
-                f"roles={{'*.{fitting[-1]}.weight': 'projection'}}"
-            )
-        if fitting or not all(isinstance(children[own], nn.Linear) for own in direct):
-            yield (fitting or direct)[-1]
-    branches = {own: child for own, child in children.items() if not _is_layer(child) and _layers(child)}
-    first = [_sizes(block.get_submodule(own))[1] for own in _layers(block)[:1]]
-    streams = [*(around or first), *_normalised(children.values())]
-    keeping = {}
-    for own, child in branches.items():
-        layers = _layers(child)
-        sizes = [size for size in streams if _giving(child, layers, size)]
-        if sizes:
-            own_inputs = _sizes(child.get_submodule(layers[0]))[1]
-            keeping[own] = own_inputs if own_inputs in sizes else sizes[0]
-    for own in keeping or branches:
-        yield from (f"{own}.{end}" for end in _ends_within(branches[own], keeping.get(own)))
+    """The layers that end the branches of a block, by their names in it."""
+    built = _Built.of(block)
+    ends = next(filter(None, (row(built) for row in LAYERS_IN_THE_BLOCK)), [])
+    norms = sum("norm" in type(part).__name__.lower() for part in built.parts.values())
+    if len(ends) > 1 and norms > 1 and built.is_linear:  # two normalisations make two branches
+        raise ValueError(
+            f"any of {named(f'{name}.{built.within}{own}' for own in ends)} may end a branch of its block: say which "
+            f"do, roles={{'*.{ends[-1]}.weight': 'projection'}}"
+        )
+    yield from (f"{built.within}{own}" for own in ends[-1:])
+    modules = next(filter(None, (row(built) for row in LAYERS_IN_MODULES)), {})
+    for own, channels in modules.items():
+        yield from (f"{built.within}{own}.{end}" for end in _ends_within(built.branches[own], channels))
 
 
-def _normalised(children: Iterable[nn.Module]) -> Iterator[int]:
-    """Channels of layer or RMS normalisations, which act on the stream where they stand beside branches."""
-    for child in children:
-        weight, kind = getattr(child, "weight", None), type(child).__name__.lower()
-        if ("layernorm" in kind or "rmsnorm" in kind) and isinstance(weight, nn.Parameter) and weight.dim() == 1:
-            yield len(weight)
+def _normalised(child: nn.Module) -> list[int]:
+    """The channels of a layer or RMS normalisation; none of another module."""
+    weight, kind = getattr(child, "weight", None), type(child).__name__.lower()
+    is_norm = "layernorm" in kind or "rmsnorm" in kind
+    return [len(weight)] if is_norm and isinstance(weight, nn.Parameter) and weight.dim() == 1 else []
 
 
 def _ends_within(module: nn.Module, stream: int | None = None) -> Iterator[str]:
