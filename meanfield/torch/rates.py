@@ -22,18 +22,18 @@ from meanfield.common.validation import (
     require_instances,
     require_positive,
 )
+from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.torch.models import taken_batches
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
-from meanfield.transfer.medians import median_scale
 from meanfield.transfer.one_step import MOVED
 from meanfield.transfer.rules import SAME_TRAINING
-from meanfield.transfer.starting import ERRORS_HELD, calibrated, premises_of, softened, with_rate
-from meanfield.transfer.trials import (
+from meanfield.transfer.starting import (
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
+    ERRORS_HELD,
     OF_CHARACTERS,
     POST_NORM,
     PRE_NORM,
@@ -42,9 +42,13 @@ from meanfield.transfer.trials import (
     STARTED_SMALL,
     TRANSFORMER,
     UNTRIED_CONVOLUTIONS,
+    calibrated,
     misses_of,
+    premises_of,
     slopes_parts,
+    softened,
     untried,
+    with_rate,
 )
 
 # As users call the kinds of `meanfield.transfer.trials`.

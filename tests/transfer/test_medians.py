@@ -6,8 +6,8 @@ import xarray as xr
 
 from meanfield.common.estimates import quantiles
 from meanfield.quantities.registry import SHARES
+from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.medians import median_over_draws, median_scale
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
 REPEATS = 2000

@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.transfer import GivenPower, StableRate
-from meanfield.transfer.premises import is_plain_pre_norm
+from meanfield.transfer.carry import is_plain_pre_norm
 
 
 def streams(*depths, family=mf.Transformer, **options):

@@ -7,8 +7,7 @@ import xarray as xr
 import meanfield as mf
 from meanfield.execution import chunks
 from meanfield.execution.chunks import PieceStore
-from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, rate_of, searched
-from meanfield.transfer.tuning import Tuning, _dataset, tune_all
+from meanfield.transfer.tuning import LATTICE, RateSearch, Tuning, _dataset, minima, rate_of, searched, tune_all
 
 EIGHTH = LATTICE // 8
 

@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory import scales_at
-from meanfield.transfer.premises import STEM_PREMISE
+from meanfield.transfer.rules import STEM_PREMISE
 
 STOPPED = "stops the rise"
 

@@ -8,8 +8,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.optimizers import SGD, AdamW, Muon
-from meanfield.transfer.medians import median_scale
-from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, SCALES
+from meanfield.quantities.step_scales import median_scale
+from meanfield.transfer.starting import CALIBRATIONS, CONNECTED, SCALES
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((64, 8)), RNG.integers(0, 3, 64)

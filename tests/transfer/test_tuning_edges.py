@@ -6,8 +6,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.simulation.training.trained import TrainedLosses
-from meanfield.transfer.rate_search import LATTICE, RateSearch, minima, searched
-from meanfield.transfer.tuning import Tuning, _dataset, tune_all
+from meanfield.transfer.tuning import LATTICE, RateSearch, Tuning, _dataset, minima, searched, tune_all
 from tests.transfer.test_rate_search import HOW, NET
 
 EIGHTH = LATTICE // 8
