@@ -38,7 +38,6 @@ from meanfield.verification.many_channels import (
     has_channel_factor,
     one_site_ratios,
 )
-from meanfield.verification.power import UNCONVERGED, announced, draws_to_converge, needing
 from meanfield.verification.published import (
     ADAM_SLOPES,
     ALL_SLOPES,
@@ -94,6 +93,7 @@ from meanfield.verification.series import (
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
     DOUBT,
+    UNCONVERGED,
     WIDEST_BAND,
     Bands,
     Deviation,
@@ -101,9 +101,12 @@ from meanfield.verification.verdicts import (
     Power,
     Shares,
     Verdict,
+    announced,
+    draws_to_converge,
     judge,
     judge_computed,
     judge_identity,
+    needing,
     power_in_words,
 )
 

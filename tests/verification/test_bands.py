@@ -6,8 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, t
 
 from meanfield.verification.judges import Contest
-from meanfield.verification.power import shares_refuted
-from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge, shares_refuted
 
 NEAR, FAR = Deviation(0.5, 1.0), Deviation(90.0, 1.0)
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from meanfield.verification.judges import Contest, contest
-from meanfield.verification.power import PROMISED, times_more
-from meanfield.verification.verdicts import Deviation, Verdict
+from meanfield.verification.verdicts import PROMISED, Deviation, Verdict, times_more
 
 # Runs that announce a number, each judged by a run of so many draws. A share of 8 in 10 of them varies by 0.033.
 RUNS = 150

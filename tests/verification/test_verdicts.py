@@ -14,9 +14,8 @@ from meanfield.simulation.measures.energies import draw_energies
 from meanfield.theory.finite_width import finite_width_allowance, log_energy_noise
 from meanfield.verification.claims import of_rival
 from meanfield.verification.judges import Contest, Judges, contest
-from meanfield.verification.power import draws_to_converge
 from meanfield.verification.series import effective_draws
-from meanfield.verification.verdicts import Bands, Deviation, Verdict, judge
+from meanfield.verification.verdicts import Bands, Deviation, Verdict, draws_to_converge, judge
 from tests.statistics import consistent
 from tests.theory.exact.printed_recursions import overlap_energies
 
