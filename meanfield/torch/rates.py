@@ -261,7 +261,9 @@ def carry(
     for scales in both:
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
-    against = _against(name, kind, shown, both)
+    deepens = both[0].attrs["blocks"] != both[1].attrs["blocks"]
+    said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
+    against = tuple(dict.fromkeys(said))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
     middle, error = rates[of]
@@ -307,10 +309,3 @@ def _premises(name: str, of: str) -> tuple[str, ...]:
         SAME_TRAINING,
         untried(name),
     )
-
-
-def _against(name: str, kind: str, model: nn.Module, both: list[xr.Dataset]) -> tuple[str, ...]:
-    """Where trials say that one step does not tell how these models train."""
-    if both[0].attrs["blocks"] == both[1].attrs["blocks"]:
-        return ()
-    return tuple(dict.fromkeys(each for scales in both for each in departures(kind, model, scales, name)))

@@ -33,7 +33,7 @@ NOISE = 64
 COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 # The learning rate at which optimizers of PyTorch make their step. Some, as Adafactor, have an upper limit to it, and
 # far smaller steps would be lost in rounding errors of the weights.
-RATE = 2.0**-10
+STEP_RATE = 2.0**-10
 # Those that divide a gradient by the root of its second moments without bias.
 ADAM = (torch.optim.Adam, torch.optim.AdamW)
 # As `meanfield.transfer.trials` calls the optimizers of PyTorch whose first step is that of these.
@@ -191,7 +191,7 @@ class StepOfPyTorch(Step):
     def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
         behind = self.stepped(model, slopes)
         return {
-            name: ((parameter.detach().double() - behind[name].weights) / RATE).to(parameter.dtype)
+            name: ((parameter.detach().double() - behind[name].weights) / STEP_RATE).to(parameter.dtype)
             for name, parameter in trained(model).items()
         }
 
@@ -277,11 +277,11 @@ class LiveStep(StepOfPyTorch):
 
 
 def _behind(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str]) -> dict[str, Stepped]:
-    """The parameters of these names, by identity, after a step of `RATE`."""
+    """The parameters of these names, by identity, after a step of `STEP_RATE`."""
     return {
         names[id(parameter)]: Stepped(
             parameter.detach(),
-            float(group["lr"]) / RATE,
+            float(group["lr"]) / STEP_RATE,
             type(optimizer),
             group,
             optimizer.state.get(parameter, {}),
@@ -294,7 +294,7 @@ def _behind(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str
 
 
 def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """Make a step of learning rate `RATE` without weight decay; groups keep their rates over that of the first.
+    """Make a step of learning rate `STEP_RATE` without weight decay; groups keep their rates over that of the first.
 
     The step is that of the class: a scheduler puts another in its place, which steps the optimizer that it was of.
     """
@@ -306,7 +306,7 @@ def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
             "the learning rate of the first parameter group is 0, over which those of all groups are taken"
         )
     for group, rate in zip((group for each in optimizers for group in each.param_groups), rates, strict=True):
-        relative = RATE * rate / rates[0]
+        relative = STEP_RATE * rate / rates[0]
         group["lr"] = torch.full_like(group["lr"], relative) if isinstance(group["lr"], torch.Tensor) else relative
         if "weight_decay" in group:
             group["weight_decay"] = 0.0

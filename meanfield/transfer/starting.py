@@ -62,7 +62,7 @@ class Calibration:
 
 # Kinds of nets, whose constants differ: without sites, with convolutions over sites, and Transformers.
 CONNECTED, CONVOLUTIONAL, TRANSFORMER = "fully-connected nets and loops", "convolutional nets", "Transformers"
-DIGITS = "nine families of nets on digits, depths 2 .. 16, one epoch of batches of 16"
+ON_ALL_FAMILIES = "nine families of nets on digits, depths 2 .. 16, one epoch of batches of 16"
 LEARNED = "that learn, depths 2 .. 16, 896 steps of batches of 16"
 _DESCENT = Calibration(
     of="outputs",
@@ -101,7 +101,7 @@ _MUON = Calibration(
     of="outputs",
     ratio=4.5,
     factor=5.6,
-    trials=f"36 nets, {DIGITS}, where the scale was 0.8 to 25 times tuned rates",
+    trials=f"36 nets, {ON_ALL_FAMILIES}, where the scale was 0.8 to 25 times tuned rates",
     warning="under Muon no constant served all families: the scale of the outputs was 0.8 to 25 times the tuned "
     "rate, so that this one is an order of magnitude",
 )
@@ -169,7 +169,7 @@ OF_CHARACTERS = (
     "tuned rates of GPTs of characters that learn, of 32 channels under AdamW, fell as L^(-0.14), not L^(-0.49) as one "
     "step says, with branches times L^(-1/2); with 1/L they stayed, as it says (E1e)"
 )
-CONSTANT = (
+CONSTANT_RATE = (
     "a constant rate: peaks of a warmup and a cosine that train best were 1.7 to 3.6 times as large in a first look"
 )
 
@@ -410,7 +410,7 @@ def premises_of(name: str, loss: str) -> tuple[str, ...]:
     trained = () if loss == "cross_entropy" else (f"the trials were of cross-entropy; this loss is {loss}",)
     return (
         f"nets of the size of those of the trials, trained by {kind}, without weight decay",
-        CONSTANT,
+        CONSTANT_RATE,
         "inputs of mean 0 and variance 1",
         *trained,
         LONGER,

@@ -27,7 +27,7 @@ from meanfield.verification.judges import (
     only_above,
     slope_contest,
 )
-from meanfield.verification.laws import APART, drawn_series, law_findings
+from meanfield.verification.laws import drawn_series, law_findings
 from meanfield.verification.many_channels import (
     LABEL_SCALE,
     Rung,
@@ -45,7 +45,6 @@ from meanfield.verification.published import (
     GELU_SLOPE,
     HE_GAIN,
     KERNEL_SLOPES,
-    PAPERS,
     PAPERS_EXPONENT,
     PRE_NORM_SLOPE,
     RELU_SLOPE,
@@ -104,7 +103,6 @@ from meanfield.verification.verdicts import (
     announced,
     draws_to_converge,
     judge,
-    judge_computed,
     judge_identity,
     needing,
     power_in_words,
@@ -113,7 +111,6 @@ from meanfield.verification.verdicts import (
 __all__ = [
     "ADAM_SLOPES",
     "ALL_SLOPES",
-    "APART",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
     "DOUBT",
@@ -125,7 +122,6 @@ __all__ = [
     "NO_LAW",
     "OFF",
     "OVERLAP_SPREAD",
-    "PAPERS",
     "PAPERS_EXPONENT",
     "PRECISION",
     "PRE_NORM_SLOPE",
@@ -183,7 +179,6 @@ __all__ = [
     "is_planned",
     "joined",
     "judge",
-    "judge_computed",
     "judge_identity",
     "judged_slopes",
     "labelled",
