@@ -1,10 +1,9 @@
 """The verdict on every slope of a coordinate check: flat, not flat, or undecided, and what could be wrong where not.
 
-Which cells of a table could be wrong where a model does not stay flat, found from how its moves depend on them.
-
-At leading order, with multipliers m, standard deviations s, learning rates r and gradients G of roles i (input), h
+Cells of a table that could be wrong, where a model does not stay flat, follow from how its moves depend on them. At
+leading order, with multipliers m, standard deviations s, learning rates r and gradients G of roles i (input), h
 (hidden) and o (output), L branches of k matrices in a sum, and directions A ~ G^d of the optimizer, where d is 1 for
-SGD, and 0 for steps that do not know how large the gradient is:
+SGD, and 0 for steps that do not know how large the gradient is, they go as
 
     stream at the start     input   m_i s_i                   hidden  m_h s_h^k
     outputs at the start    m_o s_o times the stream

@@ -1,6 +1,7 @@
 """How a claim is judged: against the data, and against the rival that would be true if the claim were false.
 
-What the evidence says of distances and bands, what it would have refuted, and how many draws would decide."""
+The evidence says which distances and bands there are, what they would have refuted, and how many draws would decide.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable
