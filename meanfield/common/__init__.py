@@ -12,13 +12,12 @@ from meanfield.common.files import (
 )
 from meanfield.common.gaussian_averages import mean_square
 from meanfield.common.machine import collect_seldom, share_machine
-from meanfield.common.power_laws import LocalSlopes, PowerLaw, fit_power_law, local_slopes, log_slope
+from meanfield.common.power_laws import PowerLaw, fit_power_law, local_slopes, log_slope
 from meanfield.common.seeds import checked_seed, derived_seed, stream
 from meanfield.common.validation import (
     MOST_DRAWS,
     MOST_LAYERS,
     Array,
-    OutsideFloats,
     PremiseWarning,
     require_choice,
     require_count,
@@ -46,8 +45,6 @@ __all__ = [
     "UNREADABLE",
     "Array",
     "DamagedFileWarning",
-    "LocalSlopes",
-    "OutsideFloats",
     "PowerLaw",
     "PremiseWarning",
     "Terminated",

@@ -2,7 +2,6 @@
 
 from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.by_name import (
-    ELEMENTWISE,
     FIRST_STEPS,
     HYBRIDS,
     OPTIMIZERS,
@@ -14,7 +13,6 @@ from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
 from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
 
 __all__ = [
-    "ELEMENTWISE",
     "FIRST_STEPS",
     "HYBRIDS",
     "OPTIMIZERS",

@@ -1,6 +1,5 @@
 """How hyperparameters scale with width and depth under every optimizer: tables as data, and numbers from them."""
 
-from meanfield.parameterizations.premises import PREMISES, unmet_premises
 from meanfield.parameterizations.recipe_check import RecipeReport, judge_recipe
 from meanfield.parameterizations.recipes import CONDITIONS, RECIPE_ROLES, Recipe, read_recipe
 from meanfield.parameterizations.resolution import (
@@ -16,6 +15,7 @@ from meanfield.parameterizations.tables import (
     HYPERPARAMETERS,
     OPTIMIZER_NAMES,
     PARAMETERIZATIONS,
+    PREMISES,
     ROLES,
     TABLES,
     UNPRINTED,
@@ -25,6 +25,7 @@ from meanfield.parameterizations.tables import (
     hyperparameter_table,
     hyperparameters_of,
     scaling,
+    unmet_premises,
 )
 
 __all__ = [

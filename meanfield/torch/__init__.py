@@ -9,15 +9,14 @@ if find_spec("torch") is None:
         name="torch",
     )
 
-from meanfield.torch.carrying import carry
-from meanfield.torch.coordinate_report import coordinate_report
+from meanfield.torch.coordinate_verdicts import coordinate_report
 from meanfield.torch.coordinates import coordinate_check
 from meanfield.torch.models import require_measurable
 from meanfield.torch.parameter_groups import ParameterGroups, parameter_groups
+from meanfield.torch.rates import carry, starting_rate
 from meanfield.torch.recipes import check_recipe, recipe_of
 from meanfield.torch.scales import step_scales
 from meanfield.torch.sharpness import stable_rate
-from meanfield.torch.starting import starting_rate
 
 __all__ = [
     "ParameterGroups",

@@ -4,7 +4,7 @@ A model is measured on a copy of its own, in double or single precision, as half
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -107,7 +107,10 @@ class Source:
 
 def reset(model: nn.Module) -> None:
     """Draw all weights of a model anew, by the `reset_parameters` of its modules."""
-    resets = {name: _reset_of(module) for name, module in model.named_modules()}
+    resets = {
+        name: next((getattr(module, own) for own in RESETS if hasattr(module, own)), None)
+        for name, module in model.named_modules()
+    }
     missing = [
         name or type(model).__name__
         for name, module in model.named_modules()
@@ -121,10 +124,6 @@ def reset(model: nn.Module) -> None:
     with torch.no_grad():
         for again in filter(None, resets.values()):
             again()
-
-
-def _reset_of(module: nn.Module) -> Callable[[], Any] | None:
-    return next((getattr(module, name) for name in RESETS if hasattr(module, name)), None)
 
 
 def _other_laws(old: nn.Module, new: nn.Module) -> Iterator[tuple[str, tuple[float, float]]]:

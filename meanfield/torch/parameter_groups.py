@@ -2,8 +2,9 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from torch import nn
@@ -13,18 +14,23 @@ from meanfield.parameterizations import (
     CONDITIONS,
     RECIPE_ROLES,
     ROLES,
-    Recipe,
     hyperparameters_of,
     muon_step_size,
     optimizers_by_role,
     unmet_premises,
 )
 from meanfield.parameterizations.recipes import HEADS, MATRIX, Pair, Sizes, Weight, head_note, paired, recipe_notes
-from meanfield.torch.edits import Edit, frozen_head_edits, multiplier_edits, rescale, set_multipliers, std_edits
+from meanfield.torch.edits import (
+    Edit,
+    MultiplierPlace,
+    frozen_head_edits,
+    multiplier_edits,
+    rescale,
+    set_multipliers,
+    std_edits,
+)
 from meanfield.torch.models import named, trained
-from meanfield.torch.recipes import MATCHED
-from meanfield.torch.roles import Place, described, frozen_heads, is_vector
-from meanfield.torch.written import read_groups
+from meanfield.torch.recipes import MATCHED, as_recipe, frozen_heads, is_vector
 
 Numbers = float | Mapping[str, float]
 Rates = float | Mapping[str, float | str]
@@ -239,10 +245,13 @@ def parameter_groups(
     """
     require_choice("condition", condition, CONDITIONS)
     stepped_by = _stepped_by(optimizer, condition)
-    target, places = described(model, roles)
-    base, _ = described(base_model, roles, is_base=True)
+    target, places = as_recipe(model, roles)
+    base, _ = as_recipe(base_model, roles, is_base=True)
     if depth is not None:
-        target, base = _of_depth(target, base, depth)
+        if not isinstance(depth, tuple | list) or len(depth) != 2:
+            raise TypeError(f"depth is {depth!r}; give two numbers of blocks, of the base model and of the model")
+        of_base, of_target = (require_count("depth", each, why="it counts blocks") for each in depth)
+        target, base = replace(target, depth=of_target), replace(base, depth=of_base)
     sizes, pairs = paired(target, base)
     _require_ends(pairs, sizes)
     given = {"lr": lr, "weight_decay": weight_decay, "eps": eps}
@@ -272,13 +281,6 @@ def _stepped_by(optimizer: Any, condition: str) -> dict[str, str]:
             f"'{stepped_by['hidden']}-adamw'"
         )
     return stepped_by
-
-
-def _of_depth(target: Recipe, base: Recipe, depth: Any) -> tuple[Recipe, Recipe]:
-    if not isinstance(depth, tuple | list) or len(depth) != 2:
-        raise TypeError(f"depth is {depth!r}; give two numbers of blocks, of the base model and of the model")
-    of_base, of_target = (require_count("depth", each, why="it counts blocks") for each in depth)
-    return Recipe(target.weights, of_target, target.heads), Recipe(base.weights, of_base, base.heads)
 
 
 def _require_ends(pairs: list[Pair], sizes: Sizes) -> None:
@@ -391,7 +393,7 @@ def _require_numbers(given: Mapping[str, Any], stepped_by: Mapping[str, str]) ->
 def _left_to_users(
     pairs: list[Pair],
     sizes: Sizes,
-    places: Mapping[str, Place],
+    places: Mapping[str, MultiplierPlace],
     stepped_by: Mapping[str, str],
     frozen: list[str],
 ) -> list[str]:
@@ -500,3 +502,58 @@ def _grouped(pairs: list[Pair], numbers: Mapping[str, tuple[str, float, float, f
 def _columns(weight: Weight) -> int:
     """Of its matrix as torch.optim.Muon has it, taps of a convolution among them."""
     return weight.elements // weight.shape[0]
+
+
+# Groups as JSON: what a field has to be, in words, and whether a value is it.
+_Field = tuple[str, Callable[[Any], bool]]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0
+
+
+def _is_list_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(isinstance(each, kind) for each in value)
+
+
+STRING: _Field = ("a string", lambda value: isinstance(value, str))
+NAMES: _Field = ("a list of strings", _is_list_of(str))
+NUMBER: _Field = ("a number, finite and at least 0", _is_number)
+OBJECTS: _Field = ("a list of objects", _is_list_of(dict))
+WHOLE = {"groups": OBJECTS, "edits": OBJECTS, "sizes": STRING, "premises": NAMES}
+GROUP = {"name": STRING, "optimizer": STRING, "parameters": NAMES, "learning_rate": NUMBER, "weight_decay": NUMBER}
+GROUP |= {"epsilon": ("a number or null", lambda value: value is None or _is_number(value))}
+EDIT = {"what": ("'initial_std' or 'multiplier'", lambda value: value in ("initial_std", "multiplier"))}
+EDIT |= {"where": STRING, "places": NAMES, "value": NUMBER, "was": NUMBER}
+EDIT |= {"of_input": ("true or false", lambda value: isinstance(value, bool))}
+WRITE = "give what groups.to_json() wrote, unchanged"
+
+
+def read_groups(text: str) -> dict[str, Any]:
+    """What `ParameterGroups.to_json` wrote, with every field of every group and edit.
+
+    Raises:
+        ValueError: what is no JSON, no object, or has fields that are unknown, missing or of another kind.
+    """
+    try:
+        held = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the text is no JSON of parameter groups: {error}; {WRITE}") from error
+    _require_fields("the whole", held, WHOLE)
+    for what, kinds in (("groups", GROUP), ("edits", EDIT)):
+        for number, each in enumerate(held[what]):
+            _require_fields(f"{what}[{number}]", each, kinds)
+    return dict(held)
+
+
+def _require_fields(where: str, held: Any, kinds: Mapping[str, _Field]) -> None:
+    start = f"the text is no JSON of parameter groups: {where}"
+    if not isinstance(held, dict):
+        raise ValueError(f"{start} is {json.dumps(held)[:60]} and no object; {WRITE}")
+    if missing := [name for name in kinds if name not in held]:
+        raise ValueError(f"{start} has no {missing[0]!r}; it needs {', '.join(map(repr, kinds))}; {WRITE}")
+    if unknown := [name for name in held if name not in kinds]:
+        raise ValueError(f"{start} has {unknown[0]!r}, which none has; {WRITE}")
+    for name, (words, fits) in kinds.items():
+        if not fits(held[name]):
+            raise ValueError(f"{start} has {name!r} {json.dumps(held[name])[:60]}, which must be {words}; {WRITE}")

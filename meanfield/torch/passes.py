@@ -226,7 +226,12 @@ def _run(
             raise ValueError(
                 f"the outputs are in {value.dtype}, which holds no exact change: the model lowers its precision itself"
             )
-        outputs_at = frozenset(number for number, other in watcher.last if _is_same(value, other))
+        outputs_at = frozenset(
+            number
+            for number, other in watcher.last
+            if value.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+            and value.numel() == other.numel()  # the same numbers in memory, in whatever shape
+        )
         loss = task.loss(made, task.targets)
     if not isinstance(loss, torch.Tensor):
         raise TypeError(f"the loss is a {type(loss).__name__}; give a function (outputs, targets) -> tensor")
@@ -279,12 +284,6 @@ def _parted(value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A value and its change, which is 0 where nothing moves it."""
     primal, tangent = forward_ad.unpack_dual(value)
     return primal, torch.zeros_like(primal) if tangent is None else tangent
-
-
-def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are the same numbers in memory, in whatever shape."""
-    same = value.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
-    return same and value.numel() == other.numel()
 
 
 @contextmanager

@@ -1,8 +1,17 @@
-"""How far a step of an optimizer moves every module of a PyTorch model, and the rates at which it moves it by 1."""
+"""How far a step of an optimizer moves every module of a PyTorch model, and the rates at which it moves it by 1.
+
+Groups of parameters may be asked for, too: the change that group g makes alone, while all others stay, has
+
+    S_l^(g) = mean square of the sum over parameters of group g of (dz_l / dW) A
+
+The changes T^(g) of groups that hold every parameter once add up to T; their mean squares do not, as changes may point
+against each other.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
@@ -17,8 +26,7 @@ from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.simulation.step_moves import warn_unless_kept
-from meanfield.torch.groups import grouped
-from meanfield.torch.models import RESET, Source, call, on_model, taken_batches, trained
+from meanfield.torch.models import RESET, Source, call, named, on_model, taken_batches, trained
 from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
 from meanfield.torch.passes import Call, Pass, Task, changes, gradients, mean_square, require_agreement
 from meanfield.torch.steps import LiveStep, Step, step_of
@@ -282,3 +290,29 @@ def require_last(scales: xr.Dataset, of: str) -> None:
             f"the value of the last layer, {scales.attrs['last_layer']!r}, starts at 0, relative to which no change "
             "has a size: choose modules, the last of which is another"
         )
+
+
+def grouped(model: nn.Module, groups: Any) -> dict[str, set[str]]:
+    """The names of the parameters of every group, from patterns of names; no group where none are asked for.
+
+    Raises:
+        TypeError, ValueError: what is no mapping to patterns; patterns that fit no parameter that trains.
+    """
+    if groups is None:
+        return {}
+    if not isinstance(groups, Mapping):
+        raise TypeError(f"groups is {groups!r}; give a mapping from labels to patterns of names of parameters")
+    return {str(label): _fitting(model, patterns) for label, patterns in groups.items()}
+
+
+def _fitting(model: nn.Module, patterns: Any) -> set[str]:
+    listed = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
+        raise TypeError(f"groups has {patterns!r}; give names of parameters, or patterns such as '*.bias'")
+    names = set()
+    for pattern in listed:
+        fitting = {name for name in trained(model) if fnmatchcase(name, pattern)}
+        if not fitting:
+            raise ValueError(f"no parameter that trains fits {pattern!r}; the model has {named(trained(model))}")
+        names |= fitting
+    return names

@@ -24,20 +24,20 @@ from meanfield.optimizers.linear_algebra import dense
 from meanfield.torch.models import named, trained
 from meanfield.torch.parts import head, weighted_leaves
 from meanfield.torch.passes import Pass
-from meanfield.transfer.trials import trial_name
+from meanfield.transfer.starting import trial_name
 
 # Of a vector of parameters, gradients below so many rounding errors of the largest in the model are 0: where terms
 # cancel, as those of a bias below a normalisation, they leave rounding errors, and these have signs, too.
-ROUNDING = 64
+NOISE = 64
 # Weights of these keep their outputs in columns.
 COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 # The learning rate at which optimizers of PyTorch make their step. Some, as Adafactor, have an upper limit to it, and
 # far smaller steps would be lost in rounding errors of the weights.
-RATE = 2.0**-10
+STEP_RATE = 2.0**-10
 # Those that divide a gradient by the root of its second moments without bias.
 ADAM = (torch.optim.Adam, torch.optim.AdamW)
 # As `meanfield.transfer.trials` calls the optimizers of PyTorch whose first step is that of these.
-TRIED = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
+TRIAL_NAMES = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class NamedStep(Step):
         for name, parameter in trained(model).items():
             slope = slopes[name]
             if parameter.dim() < 2:
-                noise = ROUNDING * torch.finfo(slope.dtype).eps * largest
+                noise = NOISE * torch.finfo(slope.dtype).eps * largest
                 slope = torch.where(slope.abs() <= noise, torch.zeros_like(slope), slope)
             form = self._step.form_of(roles[name])
             if form in (GRADIENT, SIGN):
@@ -151,7 +151,11 @@ def roles_of(model: nn.Module, made: Pass) -> dict[str, str]:
 
     Tables of embeddings, and parameters that stand beside modules as positions do, read the inputs; vectors are biases.
     """
-    weighted = (name for name in weighted_leaves(model, made.calls) if _has_matrix(model.get_submodule(name)))
+    weighted = (
+        name
+        for name in weighted_leaves(model, made.calls)
+        if any(parameter.dim() > 1 for parameter in model.get_submodule(name).parameters())
+    )
     first, last, roles = next(weighted, None), head(model, made), {}
     for name, parameter in trained(model).items():
         owner_name = name.rpartition(".")[0]
@@ -163,10 +167,6 @@ def roles_of(model: nn.Module, made: Pass) -> dict[str, str]:
             role = "output"
         roles[name] = f"{role}_bias" if parameter.dim() < 2 else role
     return roles
-
-
-def _has_matrix(leaf: nn.Module) -> bool:
-    return any(parameter.dim() > 1 for parameter in leaf.parameters())
 
 
 def _as_matrix(values: torch.Tensor, owner: nn.Module) -> torch.Tensor:
@@ -191,7 +191,7 @@ class StepOfPyTorch(Step):
     def directions(self, model: nn.Module, slopes: Mapping[str, torch.Tensor], made: Pass) -> dict[str, Any]:
         behind = self.stepped(model, slopes)
         return {
-            name: ((parameter.detach().double() - behind[name].weights) / RATE).to(parameter.dtype)
+            name: ((parameter.detach().double() - behind[name].weights) / STEP_RATE).to(parameter.dtype)
             for name, parameter in trained(model).items()
         }
 
@@ -270,18 +270,18 @@ class LiveStep(StepOfPyTorch):
                 copied.data = parameters[name].detach().to(torch.float64, copy=True)
                 copied.grad = slopes[name].double()
         for state in (state for optimizer in copies for state in optimizer.state.values()):
-            floats = {key: value for key, value in state.items() if _is_float(value) and key != "step"}
-            state.update({key: value.double() for key, value in floats.items()})
+            tensors = {key: value for key, value in state.items() if isinstance(value, torch.Tensor) and key != "step"}
+            state.update({key: value.double() for key, value in tensors.items() if value.is_floating_point()})
         _step(copies)
         return _behind(copies, names)
 
 
 def _behind(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str]) -> dict[str, Stepped]:
-    """The parameters of these names, by identity, after a step of `RATE`."""
+    """The parameters of these names, by identity, after a step of `STEP_RATE`."""
     return {
         names[id(parameter)]: Stepped(
             parameter.detach(),
-            float(group["lr"]) / RATE,
+            float(group["lr"]) / STEP_RATE,
             type(optimizer),
             group,
             optimizer.state.get(parameter, {}),
@@ -293,12 +293,8 @@ def _behind(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str
     }
 
 
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
 def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """Make a step of learning rate `RATE` without weight decay; groups keep their rates over that of the first.
+    """Make a step of learning rate `STEP_RATE` without weight decay; groups keep their rates over that of the first.
 
     The step is that of the class: a scheduler puts another in its place, which steps the optimizer that it was of.
     """
@@ -310,7 +306,7 @@ def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
             "the learning rate of the first parameter group is 0, over which those of all groups are taken"
         )
     for group, rate in zip((group for each in optimizers for group in each.param_groups), rates, strict=True):
-        relative = RATE * rate / rates[0]
+        relative = STEP_RATE * rate / rates[0]
         group["lr"] = torch.full_like(group["lr"], relative) if isinstance(group["lr"], torch.Tensor) else relative
         if "weight_decay" in group:
             group["weight_decay"] = 0.0
@@ -349,4 +345,4 @@ def _trial_name(optimizers: Sequence[torch.optim.Optimizer]) -> str:
     name, groups = _names(optimizers), optimizers[0].param_groups
     if name == "SGD" and any(group["momentum"] for group in groups):
         return "SGD with momentum"
-    return TRIED.get(name, name)
+    return TRIAL_NAMES.get(name, name)

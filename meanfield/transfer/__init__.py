@@ -1,13 +1,12 @@
 """Tuning a learning rate, and carrying it from one net to another."""
 
+from meanfield.quantities.step_scales import median_over_draws, median_scale
+from meanfield.transfer.carry import depth_over_width
 from meanfield.transfer.depth_law import LawQuestion
 from meanfield.transfer.law_quantities import LAW_QUANTITIES
-from meanfield.transfer.medians import median_over_draws, median_scale
 from meanfield.transfer.one_step import OneStep
-from meanfield.transfer.premises import depth_over_width
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
-from meanfield.transfer.starting import named_rate
-from meanfield.transfer.trials import PRE_NORM, PRE_NORM_TRAINED, SCALES, slopes_part
+from meanfield.transfer.starting import PRE_NORM, PRE_NORM_TRAINED, SCALES, named_rate, slopes_part
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
 __all__ = [

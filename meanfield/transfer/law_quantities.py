@@ -25,6 +25,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.registry import QUANTITIES
+from meanfield.quantities.step_scales import median_over_draws
 from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies
@@ -33,7 +34,6 @@ from meanfield.simulation.training.sharpness import Sharpness, rate_at
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.prediction import predict
 from meanfield.theory.tangent_kernels import mean_field_curvatures
-from meanfield.transfer.medians import median_over_draws
 
 EXACT, MEAN_FIELD = LEVELS = ("exact", "mean_field")
 LABEL_SCALE = "label_learning_rate_scale"
@@ -198,7 +198,7 @@ class EnergyScale(LawQuantity):
         return exponent, f"eta* of this {type(net).__name__} tends to no power of the depth: {why}" if why else ""
 
 
-class StableRate(LawQuantity):
+class StableRateLaw(LawQuantity):
     """2 / lambda_max of the loss on a batch: the given one, or white Gaussian inputs by the net's law."""
 
     name = "stable_rate"
@@ -240,7 +240,7 @@ LAW_QUANTITIES: dict[str, LawQuantity] = {
         EnergyScale("relative_learning_rate_scale", "eta* of relative changes", of_whole_net=True),
         EnergyScale("last_learning_rate_scale", "eta* of the last layer", of_whole_net=True),
         EnergyScale("output_learning_rate_scale", "eta* of the outputs", of_whole_net=True),
-        StableRate(),
+        StableRateLaw(),
     )
 }
 

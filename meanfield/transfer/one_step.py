@@ -16,11 +16,10 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
+from meanfield.quantities.step_scales import median_scale
 from meanfield.theory.prediction import predict
-from meanfield.transfer.medians import median_scale
-from meanfield.transfer.premises import NOTABLE, STEM_PREMISE
-from meanfield.transfer.rules import SAME_TRAINING, CarriedNet, Rule
-from meanfield.transfer.trials import SCALES, departures, trial_name, untried
+from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
+from meanfield.transfer.starting import NOTABLE, SCALES, departures, trial_name, untried
 
 # What the step moves by 1, in mean squares, at the scale of each name.
 MOVED = {

@@ -25,7 +25,6 @@ SMOOTHING, DIVERGED, SKIPPED_FIRST, SKIPPED_LAST = 0.05, 5.0, 10, 5
 FEWEST_STEPS = SKIPPED_FIRST + SKIPPED_LAST + 2
 # A suggestion below the rate of the least smoothed loss, which is at the edge of divergence.
 BELOW = 10.0
-RATE = "it is a learning rate"
 WORDS = {
     "tested_rate": "learning rate of a step",
     "loss": "loss on the mini-batch of a step, before the step",
@@ -98,7 +97,9 @@ def range_test(
     """
     why = f"the first {SKIPPED_FIRST} and the last {SKIPPED_LAST} are left out, and a slope takes two more"
     steps = require_count("steps", steps, minimum=FEWEST_STEPS, why=why)
-    low, high = (require_positive(name, rate, why=RATE) for name, rate in (("low", low), ("high", high)))
+    low, high = (
+        require_positive(name, rate, why="it is a learning rate") for name, rate in (("low", low), ("high", high))
+    )
     if not 0 < (first := low / high) < 1:
         raise ValueError(f"low is {low:g} and high is {high:g}; the rate grows by a factor: low / high lies in (0, 1)")
     schedule = Exponential(first)

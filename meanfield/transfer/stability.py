@@ -18,13 +18,13 @@ from meanfield.nets.inputs import require_classes
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
 from meanfield.quantities.registry import plain_dataset
+from meanfield.quantities.step_scales import STILL
 from meanfield.simulation.arrays import arrays_of
 from meanfield.simulation.training.data import checked_data
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
 from meanfield.simulation.weights import checked_weights
 from meanfield.theory.tangent_kernels import mean_field_curvatures
-from meanfield.transfer.medians import STILL
 
 MEAN_FIELD = "mean_field"
 

@@ -27,7 +27,7 @@ from meanfield.verification.judges import (
     only_above,
     slope_contest,
 )
-from meanfield.verification.laws import APART, drawn_series, law_findings
+from meanfield.verification.laws import drawn_series, law_findings
 from meanfield.verification.many_channels import (
     LABEL_SCALE,
     Rung,
@@ -38,7 +38,6 @@ from meanfield.verification.many_channels import (
     has_channel_factor,
     one_site_ratios,
 )
-from meanfield.verification.power import UNCONVERGED, announced, draws_to_converge, needing
 from meanfield.verification.published import (
     ADAM_SLOPES,
     ALL_SLOPES,
@@ -46,7 +45,6 @@ from meanfield.verification.published import (
     GELU_SLOPE,
     HE_GAIN,
     KERNEL_SLOPES,
-    PAPERS,
     PAPERS_EXPONENT,
     PRE_NORM_SLOPE,
     RELU_SLOPE,
@@ -94,6 +92,7 @@ from meanfield.verification.series import (
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
     DOUBT,
+    UNCONVERGED,
     WIDEST_BAND,
     Bands,
     Deviation,
@@ -101,16 +100,17 @@ from meanfield.verification.verdicts import (
     Power,
     Shares,
     Verdict,
+    announced,
+    draws_to_converge,
     judge,
-    judge_computed,
     judge_identity,
+    needing,
     power_in_words,
 )
 
 __all__ = [
     "ADAM_SLOPES",
     "ALL_SLOPES",
-    "APART",
     "COMMON_SWEEP",
     "CONVERGED_SHARE",
     "DOUBT",
@@ -122,7 +122,6 @@ __all__ = [
     "NO_LAW",
     "OFF",
     "OVERLAP_SPREAD",
-    "PAPERS",
     "PAPERS_EXPONENT",
     "PRECISION",
     "PRE_NORM_SLOPE",
@@ -180,7 +179,6 @@ __all__ = [
     "is_planned",
     "joined",
     "judge",
-    "judge_computed",
     "judge_identity",
     "judged_slopes",
     "labelled",

@@ -10,8 +10,7 @@ import xarray as xr
 
 from meanfield.common.validation import Array, PremiseWarning, takes
 from meanfield.nets.inputs import PLAIN_BATCH
-from meanfield.verification.power import draws_to_converge, needing
-from meanfield.verification.verdicts import CONVERGED_SHARE
+from meanfield.verification.verdicts import CONVERGED_SHARE, draws_to_converge, needing
 
 Number = TypeVar("Number", xr.DataArray, float)
 

@@ -32,12 +32,14 @@ from numpy.typing import ArrayLike
 from meanfield.common.estimates import FALSE_ALARM_BUDGET, NUMBERS_FAIL
 from meanfield.common.power_laws import PowerLaw
 from meanfield.common.validation import Array
-from meanfield.verification.power import NOT_FINITE, UNCONVERGED, Distances, lost_points, powers, shares_refuted
 from meanfield.verification.series import effective_draws, exponents_of, largest_share, shown_laws
 from meanfield.verification.verdicts import (
     CONVERGED_SHARE,
+    NOT_FINITE,
+    UNCONVERGED,
     Bands,
     Deviation,
+    Distances,
     Finding,
     Power,
     Unsaid,
@@ -45,6 +47,9 @@ from meanfield.verification.verdicts import (
     judge,
     judge_computed,
     judge_identity,
+    lost_points,
+    powers,
+    shares_refuted,
 )
 
 P = ParamSpec("P")

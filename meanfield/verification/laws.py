@@ -17,7 +17,7 @@ from meanfield.verification.series import Series, kish, shown_laws, span
 from meanfield.verification.verdicts import Deviation, Finding
 
 # What tells one exponent from another: the rival of a claim that names none, and of the claim that there is one.
-APART = 0.1
+LAWS_APART = 0.1
 # Of a Gaussian: 1 / (2 N) over the relative variance 0.793 / N of the distance of its quantiles 0.1 and 0.9.
 OF_OUTER_QUANTILES = 0.63
 
@@ -66,9 +66,9 @@ def judge_claim(dataset: xr.Dataset) -> Contest:
         words["rival"] = f"as {dataset['rival_law'].attrs['law']}"
         apart = claim.difference - rivals[0].difference
         return Contest(claim, rivals[0], apart=apart, shown=shown, words=words)
-    words["rival"] = f"its exponent is {APART:g} off"
-    apart = np.array([APART, 0.0])[: claim.difference.size]
-    return Contest(claim, _apart_from(claim), apart=apart, back=APART, shown=shown, words=words)
+    words["rival"] = f"its exponent is {LAWS_APART:g} off"
+    apart = np.array([LAWS_APART, 0.0])[: claim.difference.size]
+    return Contest(claim, _apart_from(claim), apart=apart, back=LAWS_APART, shown=shown, words=words)
 
 
 @JUDGES.decide(
@@ -83,8 +83,8 @@ def judge_power_law(dataset: xr.Dataset) -> Contest:
     efolds = float(np.log(sizes[-1] / sizes[0]))
     claim = Deviation(efolds * slopes.drift, efolds * slopes.drift_stderr)
     shown = f"it changes by {efolds * slopes.drift:+.3f} +- {efolds * slopes.drift_stderr:.3f}"
-    words = _words(dataset) | {"apart": APART}
-    return Contest(claim, _apart_from(claim), apart=APART, back=APART, shown=shown, words=words)
+    words = _words(dataset) | {"apart": LAWS_APART}
+    return Contest(claim, _apart_from(claim), apart=LAWS_APART, back=LAWS_APART, shown=shown, words=words)
 
 
 def _words(dataset: xr.Dataset) -> dict[str, str]:
@@ -104,5 +104,5 @@ def _off(drawn: Series, shape: Array, bends: bool) -> Deviation:
 
 
 def _apart_from(claim: Deviation) -> Deviation:
-    """The same from what is `APART` off the claim, on the side that is nearer to what is drawn."""
-    return Deviation(APART - abs(float(claim.difference[0])), claim.stderr[0])
+    """The same from what is `LAWS_APART` off the claim, on the side that is nearer to what is drawn."""
+    return Deviation(LAWS_APART - abs(float(claim.difference[0])), claim.stderr[0])

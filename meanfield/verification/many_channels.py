@@ -30,7 +30,7 @@ from meanfield.theory.recursions import GATES
 EXTRAPOLATED = ("label_term", "overlap_energy")
 LABEL_SCALE = "label_learning_rate_scale"
 # The scales that means over layers of terms set.
-SCALES = {LABEL_SCALE: "label_term", "learning_rate_scale": "update_energy"}
+TERMS_OF_SCALES = {LABEL_SCALE: "label_term", "learning_rate_scale": "update_energy"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def at_finite_channels(rung: Rung) -> xr.Dataset:
         terms.pop("output_term", None)
     if {"label_term", "output_term"} <= set(terms):
         terms["update_energy"] = terms["label_term"] + terms["output_term"]
-    scales = {scale: terms[name].mean("layer") ** -0.5 for scale, name in SCALES.items() if name in terms}
+    scales = {scale: terms[name].mean("layer") ** -0.5 for scale, name in TERMS_OF_SCALES.items() if name in terms}
     return xr.Dataset(terms | scales)
 
 

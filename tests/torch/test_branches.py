@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
 
 import meanfield.torch as mft  # noqa: E402
-from meanfield.torch.branches import branch_ends, residual_blocks  # noqa: E402
+from meanfield.torch.parts import branch_ends, residual_blocks  # noqa: E402
 from tests.torch import models  # noqa: E402
 
 nn = torch.nn

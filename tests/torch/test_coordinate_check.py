@@ -18,9 +18,12 @@ from torch import nn  # noqa: E402
 import meanfield.torch as mft  # noqa: E402
 from figures._command import draw_saved  # noqa: E402
 from figures.model_coordinates import draw  # noqa: E402
-from meanfield.torch.coordinate_verdicts import Asked, judged  # noqa: E402
+from meanfield.torch.coordinate_verdicts import (  # noqa: E402
+    Asked,
+    NamedTable,
+    judged,
+)
 from meanfield.torch.models import seeded  # noqa: E402
-from meanfield.torch.suspects import Table  # noqa: E402
 from tests.figures import test_all_figures as owed  # noqa: E402
 from tests.torch import models, scaled  # noqa: E402
 
@@ -571,7 +574,7 @@ def moved(optimizer, role, cell=None, factor=1.0):
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 @pytest.mark.parametrize("role", OWN)
 def test_cells_stand_in_terms_as_the_powers_that_steps_show(role, optimizer):
-    table, plain = Table(optimizer, block_depth=2, decays=False), moved(optimizer, role)
+    table, plain = NamedTable(optimizer, block_depth=2, decays=False), moved(optimizer, role)
     for number, place in enumerate(("last", "outputs")):
         if role == "output" and place == "last":
             continue

@@ -13,7 +13,7 @@ import meanfield as mf
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
 
 import meanfield.torch as mft  # noqa: E402
-from meanfield.torch.multipliers import multiplier_of  # noqa: E402
+from meanfield.torch.edits import multiplier_of  # noqa: E402
 from meanfield.torch.parameter_groups import ParameterGroups  # noqa: E402
 from tests.torch import models  # noqa: E402
 

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra
 from torch import nn  # noqa: E402
 
 import meanfield.torch as mft  # noqa: E402
+from meanfield.transfer import SCALES  # noqa: E402
 from tests.torch import models, twins  # noqa: E402
 from tests.torch.test_twins import FAMILIES, batches_of, data_of  # noqa: E402
 
@@ -84,7 +85,7 @@ def test_a_carried_rate_is_that_of_the_same_nets(optimizer, of):
     factories = [twins.factory(net, twins.residual_mlp) for net in nets]
     measured = mft.carry(0.3, *factories, cross_entropy, batches_of(small, data), modules="layers.?", **how)
     assert measured.attrs["of"] == of
-    for each in mft.carrying.SCALES:
+    for each in SCALES:
         expected = mf.explain_transfer(0.3, *nets, of=each, data=data, **how)
         assert float(measured["rates"].sel(of=each)) == pytest.approx(expected.rate, rel=1e-9)
         if each == of:

@@ -13,7 +13,7 @@ from meanfield.nets.maps import Linear, Pointwise, Weight
 from meanfield.nets.net import Chain, Unit
 from meanfield.transfer.depth_law import LawQuestion
 from meanfield.transfer.law_quantities import LAW_QUANTITIES
-from meanfield.verification.laws import APART, drawn_series, law_findings
+from meanfield.verification.laws import LAWS_APART, drawn_series, law_findings
 from meanfield.verification.verdicts import Verdict
 
 SIZES = [2, 4, 8, 16]
@@ -114,7 +114,7 @@ def test_a_law_that_bends_is_no_power_law():
 def test_a_claim_without_a_rival_is_held_against_a_tenth_off():
     law = mf.depth_law(_mlp, SIZES, claim=0.0, draws=100, seed=0)
     (claim, _) = law_findings(law)
-    assert claim.rival == f"its exponent is {APART:g} off"
+    assert claim.rival == f"its exponent is {LAWS_APART:g} off"
     assert law.attrs["verdict"] == Verdict.REFUTED
 
 

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from meanfield.verification.judges import Contest, computed, identity
-from meanfield.verification.power import NOT_FINITE
 from meanfield.verification.series import effective_draws, largest_share
 from meanfield.verification.verdicts import (
+    NOT_FINITE,
     Bands,
     Deviation,
     Verdict,

@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.nets.layered import Layer
 from meanfield.theory import learning_rate_exponent, scales_at
 from meanfield.theory.laws import NoPower, branch_powers, power_of, residual_exponent, scaling_with
-from meanfield.transfer.premises import is_plain_pre_norm
+from meanfield.transfer.carry import is_plain_pre_norm
 from meanfield.verification import printed_exponents
 
 

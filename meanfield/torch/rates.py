@@ -1,0 +1,311 @@
+"""A learning rate for a PyTorch model: to start from with nothing tuned, or carried from another that was tuned.
+
+Both go by trials of training, of nets of some kinds (`meanfield.transfer.starting`): the classes of a model's modules
+say which kind it is.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+from math import exp, hypot
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import nn
+
+from meanfield.common.seeds import checked_seed
+from meanfield.common.validation import (
+    PremiseWarning,
+    require_choice,
+    require_draws,
+    require_instance,
+    require_instances,
+    require_positive,
+)
+from meanfield.quantities.step_scales import median_scale
+from meanfield.simulation.step_moves import EpsilonWarning
+from meanfield.torch.models import taken_batches
+from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
+from meanfield.torch.steps import step_of
+from meanfield.transfer.one_step import MOVED
+from meanfield.transfer.rules import SAME_TRAINING
+from meanfield.transfer.starting import (
+    CALIBRATIONS,
+    CONNECTED,
+    CONVOLUTIONAL,
+    ERRORS_HELD,
+    OF_CHARACTERS,
+    POST_NORM,
+    PRE_NORM,
+    SCALES,
+    SMALL_START,
+    STARTED_SMALL,
+    TRANSFORMER,
+    UNTRIED_CONVOLUTIONS,
+    calibrated,
+    misses_of,
+    premises_of,
+    slopes_parts,
+    softened,
+    untried,
+    with_rate,
+)
+
+# As users call the kinds of `meanfield.transfer.trials`.
+KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
+
+
+def kind_of(model: nn.Module, kind: Any) -> str:
+    """One of `KINDS`, as it is given, or else by the model's modules.
+
+    A model with a module that has attention, or attn, in its class's name is a Transformer, one with convolutions
+    convolutional.
+    """
+    if kind is not None:
+        require_choice("kind", kind, KINDS)
+        return kind
+    names = [type(module).__name__.lower() for module in model.modules()]
+    if any("attention" in name or "attn" in name for name in names):
+        return "transformer"
+    return "convolutional" if any(name.startswith("conv") for name in names) else "connected"
+
+
+def families_of(kind: str, scales: xr.Dataset) -> list[str]:
+    """Families of the trials that the model of these scales belongs to: Transformers by their normalisation."""
+    family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
+    return [family] if kind == "transformer" and family else []
+
+
+def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
+    """One sentence for each way in which trials say that a rate named for a model like this one misses its interval."""
+    known = misses_of(families_of(kind, scales), optimizer)
+    by_signs = optimizer in ("adamw", "lion")
+    return (*known, UNTRIED_CONVOLUTIONS) if by_signs and kind == "convolutional" and _is_untried(model) else known
+
+
+def _is_untried(model: nn.Module) -> bool:
+    """Whether a convolutional model has kernels of some channels each, or a normalisation that is not of batches."""
+    names = [type(module).__name__.lower() for module in model.modules()]
+    grouped = any(getattr(module, "groups", 1) > 1 for module in model.modules() if hasattr(module, "kernel_size"))
+    return grouped or any("norm" in name and "batchnorm" not in name for name in names)
+
+
+def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> list[str]:
+    """One sentence for each way in which trials say that one step does not tell how models like this one train."""
+    reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
+    of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
+    return [*slopes_parts(families_of(kind, scales), optimizer), *of_tokens]
+
+
+# What losses of PyTorch are called that are the trials'.
+CROSS_ENTROPY = ("cross_entropy", "CrossEntropyLoss")
+
+
+def starting_rate(
+    model: nn.Module | Callable[[], nn.Module],
+    loss: Callable[[Any, Any], torch.Tensor],
+    batches: Iterable[tuple[Any, Any]],
+    *,
+    optimizer: Any,
+    kind: str | None = None,
+    measured: xr.Dataset | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """A learning rate for a PyTorch model under an optimizer, with nothing tuned, and the interval to expect it in.
+
+        rate = median over draws of a scale / c
+
+    The scale is the rate at which the optimizer's step moves the outputs by 1 (descent, Muon) or the last layer by its
+    own size (AdamW, Lion), in mean squares, and c and the factor of the interval are those of trials of small nets, as
+    for `meanfield.starting_rate`. It is a rate to tune around, and the rate of the first parameter group.
+
+    Args:
+        model, loss, batches, optimizer: as for `step_scales`. Take batches of the size that you will train with.
+            There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class.
+        kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
+            classes of the modules: any with attention (attn) in its name, any convolution, or neither.
+        measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again,
+            and a function is asked for one model, to read its classes.
+        options: of `step_scales`. The last layer is as there: choose modules where the last block is another.
+
+    Returns:
+        Dataset of ``rate``, ``low`` and ``high`` with all that `step_scales` gives beside, and the attributes of
+        `meanfield.starting_rate`; ``kind`` says whose constant it is, and ``last_layer`` which value is the last.
+        Warnings are given as a `meanfield.PremiseWarning`, too.
+
+    Raises:
+        TypeError, ValueError: as `step_scales`; an optimizer that no trial has a constant for; a last layer whose value
+            starts at 0, where the scale is its own; models that no rate moves, in half or more of the draws.
+
+    Source: Zhang et al. 2026, eqs. 7 - 9, under the loss and the optimizer of training; constants by own trials.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> import meanfield.torch as mft
+        >>> def model():
+        ...     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
+        >>> batches = [(torch.randn(16, 8), torch.randint(3, (16,))) for _ in range(8)]
+        >>> found = mft.starting_rate(model, nn.functional.cross_entropy, batches, optimizer=torch.optim.AdamW)
+        >>> bool(found["low"] < found["rate"] < found["high"]), found.attrs["scale"], found.attrs["kind"]
+        (True, 'last_learning_rate_scale', 'connected')
+    """
+    shown, model = first_model(model, **options)
+    name, kind = calibrated(step_of(optimizer, model).trial_name(shown)), kind_of(shown, kind)
+    calibration = CALIBRATIONS[name][KINDS[kind]]
+    if measured is not None:
+        require_instance("measured", measured, xr.Dataset, "the dataset of step_scales")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
+        scales = step_scales(model, loss, batches, optimizer=optimizer, **options) if measured is None else measured
+    require_last(scales, calibration.of)
+    of_loss = scales.attrs["loss"]
+    premises = (
+        *premises_of(name, "cross_entropy" if of_loss in CROSS_ENTROPY else f"{of_loss}, which may be another"),
+        f"a model like {KINDS[kind]} of the trials, which were the library's families",
+    )
+    against = misses(kind, shown, scales, name), departures(kind, shown, scales, name)
+    small = _started_small(scales) if calibration.of == "last" and kind == "transformer" else ""
+    found_rate = with_rate(scales, calibration, premises, [small, softened(scales), *against[0], *against[1]])
+    return found_rate.assign_attrs(kind=kind)
+
+
+def _started_small(scales: xr.Dataset) -> str:
+    """That the last layer starts far below 1, the size of the trials; empty where it does not."""
+    size = scales.attrs["last_mean_square"]
+    if not size < SMALL_START:
+        return ""
+    return f"the last layer starts at a mean square of {size:.2g}, far below 1: {STARTED_SMALL}"
+
+
+CARRIED_WORDS = {
+    "rate": "learning rate for the second model",
+    "low": "lower end of the learning rate by the errors of medians",
+    "high": "upper end of the learning rate by the errors of medians",
+    "rates": "learning rate by each of the scales",
+}
+
+
+def carry(
+    rate: float,
+    small: nn.Module | Callable[[], nn.Module],
+    large: nn.Module | Callable[[], nn.Module],
+    loss: Callable[[Any, Any], torch.Tensor],
+    batches: Iterable[tuple[Any, Any]],
+    *,
+    optimizer: Any,
+    of: str | None = None,
+    kind: str | None = None,
+    measured: tuple[xr.Dataset, xr.Dataset] | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """The learning rate for one PyTorch model from the rate that was tuned on another, of another depth or width.
+
+        rate x (median scale of the second model) / (median scale of the first)
+
+    with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon,
+    of the last layer under AdamW and Lion. Both models take the same batches and random numbers. It is a statement
+    about one step at initial weights; the answers of all four scales are given beside, and where they part, trust none
+    without a second tuned rate.
+
+    Args:
+        rate: the learning rate tuned on ``small``, of the first parameter group.
+        small, large: the model that was tuned and the one to train, each as for `step_scales`.
+        loss, batches, optimizer: as for `step_scales`, but not an optimizer that steps one of the models.
+        of: what the step moves: "outputs", "last", "relative" or "absolute"; by the optimizer if left out.
+        kind: of both models, as for `starting_rate`.
+        measured: what `step_scales` has given for both under the same arguments, where it is at hand; a function
+            ``small`` is then asked for one model, to read its classes.
+        options: of `step_scales`.
+
+    Returns:
+        Dataset of ``rate``, with ``low`` and ``high``, two standard errors of the medians away; and ``rates`` over
+        ``of``, by all four scales, NaN where the last layer starts at 0. Attributes: ``of``, ``premises`` and
+        ``warnings``, which are given as a `meanfield.PremiseWarning`, too.
+
+    Raises:
+        TypeError, ValueError: as `step_scales`; a rate that is no positive number; models whose last layers are of
+            different classes; an optimizer that no trial has trained by, where ``of`` is left out.
+
+    Source: Zhang et al. 2026, eq. 9, section 5, by the scale of one step of the optimizer that trains.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> import meanfield.torch as mft
+        >>> def model(width):
+        ...     hidden = [nn.Linear(width, width), nn.ReLU()]
+        ...     return nn.Sequential(nn.Linear(8, width), nn.ReLU(), *hidden, nn.Linear(width, 3))
+        >>> batches = [(torch.randn(16, 8), torch.randint(3, (16,))) for _ in range(8)]
+        >>> how = {"optimizer": torch.optim.AdamW}
+        >>> carried = mft.carry(0.01, lambda: model(16), lambda: model(64), nn.functional.cross_entropy, batches, **how)
+        >>> float(carried["rate"]) < 0.01, carried.attrs["of"]
+        (True, 'last')
+    """
+    rate = require_positive("rate", rate, why="it is a learning rate")
+    shown, small = first_model(small, **options)
+    name, kind = step_of(optimizer, small).trial_name(shown), kind_of(shown, kind)
+    of = _wanted(of, name, kind)
+    if measured is None:
+        number = require_draws("draws", options.get("draws", DRAWS))
+        taken = taken_batches(batches, number, checked_seed(options.get("seed", 0)))
+        both = [step_scales(model, loss, taken, optimizer=optimizer, **options) for model in (small, large)]
+    else:
+        both = list(require_instances("measured", measured, xr.Dataset, "datasets of step_scales"))
+    last = [str(scales.attrs["last_kind"]) for scales in both]
+    if last[0] != last[1]:
+        raise ValueError(
+            f"the last layer is a {last[0]} of one model and a {last[1]} of the other, whose scales are of two kinds; "
+            "choose modules that both have, such as their blocks"
+        )
+    for scales in both:
+        require_last(scales, of)
+    rates = {each: _carried(rate, both, each) for each in SCALES}
+    deepens = both[0].attrs["blocks"] != both[1].attrs["blocks"]
+    said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
+    against = tuple(dict.fromkeys(said))
+    for sentence in against:
+        warnings.warn(sentence, PremiseWarning, stacklevel=2)
+    middle, error = rates[of]
+    numbers: dict[str, Any] = {
+        "rate": ((), middle),
+        "low": ((), middle * exp(-ERRORS_HELD * error)),
+        "high": ((), middle * exp(ERRORS_HELD * error)),
+        "rates": ("of", [each for each, _ in rates.values()]),
+    }
+    variables = {which: (*value, {"long_name": CARRIED_WORDS[which], "units": "1"}) for which, value in numbers.items()}
+    premises = "; ".join(filter(None, _premises(name, of)))
+    how = {each: both[0].attrs[each] for each in ("optimizer", "loss", "precision", "seed", "draws", "torch")}
+    attrs = how | {"of": of, "kind": kind, "premises": premises, "warnings": "; ".join(against)}
+    return xr.Dataset(variables, {"of": list(rates)}, attrs)
+
+
+def _wanted(of: str | None, name: str, kind: str) -> str:
+    """What the step moves, as it is asked for, or by the trials of the optimizer."""
+    if of is not None:
+        require_choice("of", of, SCALES)
+        return of
+    if name not in CALIBRATIONS:
+        raise ValueError(
+            f"no trial has trained by {name}, so that none says which scale names its rates: give of, one of "
+            f"{', '.join(map(repr, SCALES))}"
+        )
+    return CALIBRATIONS[name][KINDS[kind]].of
+
+
+def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:
+    """The rate by one scale, and its relative error; NaN where a last layer starts at 0."""
+    if any(scales[SCALES[of]].isnull() for scales in both):
+        return float("nan"), float("nan")
+    medians = [median_scale(scales, SCALES[of]) for scales in both]
+    return rate * medians[1][0] / medians[0][0], hypot(*(error for _, error in medians))
+
+
+def _premises(name: str, of: str) -> tuple[str, ...]:
+    return (
+        f"tuned rates of {name} keep their ratio to the rate at which its first step moves {MOVED[of]} by 1",
+        "the step at initial weights: momentum and weight decay have no part in it",
+        "initial weights as the models draw them, batches as they are given; the median model",
+        SAME_TRAINING,
+        untried(name),
+    )
