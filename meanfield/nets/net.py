@@ -32,7 +32,7 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Map, Pooling, Weight
+from meanfield.nets.maps import Map, Weight
 
 JOINS = ("add", "concat")
 
@@ -304,8 +304,8 @@ class Net:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
+        """Whether the readout makes one number of all sites of a channel."""
+        return self.readout_unit is not None and any(part.reduces for part in self.readout_unit.branch)
 
     @property
     def output_grid(self) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ Source: docs/theory.md section 19.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,8 +86,8 @@ def _top_errors(net: TokenStream, readout: Trail) -> GaussianErrors:
     if follows_features(net):
         features[1] = weight.variance / net.inputs * np.kron(np.eye(net.inputs), taken)
     errors = GaussianErrors(np.asarray(noise), features)
-    start = unit.branch[0]
-    return division(start, readout.branch[0]).errors_below(errors)[0] if isinstance(start, Normalisation) else errors
+    start: Any = unit.branch[0]
+    return division(start, readout.branch[0]).errors_below(errors)[0] if start.normalises else errors
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ def pair_unit(unit: Unit, trail: Trail, width: int) -> PairUnit:
         joined = after.undivided
         covariance = joined - added
     return PairUnit(
-        inner_map(branch.inner, trail.branch[2 if before else 1]),
+        inner_map(branch, trail.branch[2 if before else 1]),
         branch.gain_below * ratio,
         branch.multiplier**2 * branch.gain_above,
         ratio,

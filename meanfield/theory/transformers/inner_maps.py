@@ -24,7 +24,8 @@ from meanfield.common.gaussian_averages import even_normals, points_within
 from meanfield.common.machine import progress
 from meanfield.common.validation import Array
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Attention, Gate, Pointwise
+from meanfield.nets.maps import Attention
+from meanfield.nets.transformer import TokenBranch
 from meanfield.theory.maps import (
     POINTS,
     TOGETHER,
@@ -55,17 +56,18 @@ class InnerMap(ABC):
         """E T T' and E T x' above it."""
 
 
-def inner_map(part: Attention | Pointwise | Gate, below: Kinds) -> InnerMap:
+def inner_map(branch: TokenBranch, below: Kinds) -> InnerMap:
     """That of a branch, from the channels below it, which are alike; attention at scale "inverse" sees values alone."""
+    attention, activation = branch.attention, branch.inner
     covariance, kernel = below[-1].covariance, below[-1].kernel
     shape, points = covariance.shape, below[0].mean.size
     pairs = covariance.reshape(points, points), kernel.reshape(points, points)
-    if isinstance(part, Attention):
-        if part.scale == "inverse":
-            return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(part, shape[1]))), *pairs)
-        return SoftmaxAttention(part, *pairs, shape, count(below) // 3 // part.heads)
-    sigma = activation_named(part.activation)
-    return GatedUnits(sigma, *pairs) if isinstance(part, Gate) else HiddenUnits(sigma, *pairs)
+    if attention and attention.scale == "inverse":
+        return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(attention, shape[1]))), *pairs)
+    if attention:
+        return SoftmaxAttention(attention, *pairs, shape, count(below) // 3 // attention.heads)
+    units = GatedUnits if activation.pointwise_activation is None else HiddenUnits
+    return units(activation_named(activation.activation), *pairs)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from meanfield.common.compiled import compiled
 from meanfield.common.machine import NUMBER_BYTES, on_one_thread, require_bytes
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import activation_named
-from meanfield.nets.maps import Attention, Gate
+from meanfield.nets.maps import Attention
 from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import even_shares
 from meanfield.theory.transformers.terms import refusal_of_parts
@@ -330,10 +330,10 @@ Features = Callable[[Array, Array], Array]
 def features_of(branch: TokenBranch, pairs: TokenPairs, together: float) -> Features:
     """What a branch makes of the values below it, in which so many pairs of steps meet."""
     inner, below, above = branch.inner, branch.gain_below, branch.gain_above
-    if isinstance(inner, Attention):
-        mixed = _mixed_by(inner, branch, pairs, together)
+    if branch.attention:
+        mixed = _mixed_by(branch.attention, branch, pairs, together)
         return lambda covariance, own: below * above * mixed(covariance, own)
-    sigma, gated, variance = activation_named(inner.activation), isinstance(inner, Gate), np.array(below)
+    sigma, gated, variance = activation_named(inner.activation), inner.pointwise_activation is None, np.array(below)
 
     def hidden(covariance: Array, own: Array) -> Array:
         between = below * covariance
