@@ -42,7 +42,7 @@ class Chunk:
     @property
     def seconds(self) -> float:
         """How long it takes, roughly, by the measure's count of operations."""
-        return self.measure.operations(self.net) * (self.stop - self.start) / OPERATIONS_PER_CHUNK
+        return self.measure.cost(self.net).operations * (self.stop - self.start) / OPERATIONS_PER_CHUNK
 
     @property
     def key(self) -> str:

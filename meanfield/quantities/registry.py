@@ -170,36 +170,30 @@ def measured_dataset(
             companions["largest_share"] = ("share of the largest draw in the mean", estimate.largest_share)
         for end, (what, numbers) in companions.items():
             label = {"long_name": f"{words}: {what}", "units": "1"}
-            variables[f"{name}_{end}"] = _array(numbers.reshape(shape), dims, label)
+            variables[f"{name}_{end}"] = xr.Variable(dims, numbers.reshape(shape), label)
         if isinstance(estimate, Estimate) and dims == ("layer",):
             label = {"long_name": f"{words}: covariance of the means over draws"}
-            variables[f"{name}_covariance"] = _array(estimate.covariance, (*dims, "layer_other"), label)
+            variables[f"{name}_covariance"] = xr.Variable((*dims, "layer_other"), estimate.covariance, label)
     return _dataset(net, variables, attrs, coords)
 
 
 def _variable(name: str, value: Any, attrs: Mapping[str, Any] | None = None) -> xr.Variable:
+    """A quantity without coordinates: arrays with their own are aligned one by one, half of a small run."""
     quantity = QUANTITIES[name]
     said = {field: getattr(quantity, field) for field in ("long_name", "symbol", "definition", "scaling", "source")}
-    return _array(np.asarray(value, dtype=float), quantity.dims, said | {"units": "1"} | dict(attrs or {}))
-
-
-def _array(values: Any, dims: Sequence[str], attrs: Mapping[str, Any]) -> xr.Variable:
-    """Make a variable without coordinates: arrays with their own are aligned one by one, half of a small run."""
-    return xr.Variable(dims, values, attrs)
+    return xr.Variable(quantity.dims, np.asarray(value, dtype=float), said | {"units": "1"} | dict(attrs or {}))
 
 
 def _dataset(
     net: Spec, variables: Mapping[str, xr.Variable], attrs: Mapping[str, Any], coords: Coordinates | None
 ) -> xr.Dataset:
+    """The dataset with the coordinates of the dims that count, and of quantiles."""
     spec = {"architecture": json.dumps(net.describe())}
     sizes = {dim: size for variable in variables.values() for dim, size in variable.sizes.items()}
-    return xr.Dataset(variables, dict(coords or {}) | _counted(sizes, net.first_layer), spec | dict(attrs))
-
-
-def _counted(sizes: Mapping[Any, int], first_layer: int) -> dict[str, Any]:
-    """Coordinates of the dims that count, and of quantiles."""
-    firsts = dict.fromkeys(LAYERS, first_layer) | dict.fromkeys(STEPS, 1)
-    coords: dict[str, Any] = {
+    firsts = dict.fromkeys(LAYERS, net.first_layer) | dict.fromkeys(STEPS, 1)
+    counted: dict[Any, Any] = {
         dim: np.arange(first, first + sizes[dim]) for dim, first in firsts.items() if dim in sizes
     }
-    return coords | ({"quantile": list(SHARES)} if "quantile" in sizes else {})
+    if "quantile" in sizes:
+        counted["quantile"] = list(SHARES)
+    return xr.Dataset(variables, dict(coords or {}) | counted, spec | dict(attrs))

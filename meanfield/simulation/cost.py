@@ -12,7 +12,7 @@ from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.maps import Map, Weight
-from meanfield.nets.net import Net, joined_weights, named_weights, shapes_by_map
+from meanfield.nets.net import Net, joined_weights, named_weights
 from meanfield.optimizers.linear_algebra import is_worth_factors
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
@@ -133,8 +133,8 @@ class Product:
 def _products(net: Net) -> list[Product]:
     """The products of the depth units, from the input up."""
     products = []
-    for unit, place, spec, (below, grid) in shapes_by_map(net.units, net.value_shapes):
-        if spec.mixes_channels:
+    for unit, place, spec, (below, grid) in net.map_shapes:
+        if spec.mixes_channels and unit < len(net.units):
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and net.units[unit].maps[place - 1].pointwise_activation is not None
             taps, sites = prod(of[0].shape[2:]), prod(spec.grid_above(grid))
@@ -180,8 +180,9 @@ def _own_kept(net: Net) -> list[int]:
 
 def _maps(net: Net, readout: bool = False) -> Iterator[tuple[Map, int, int]]:
     """The maps of the depth units, and those of the ``readout``, each with the channels and sites of its input."""
-    for *_, spec, (channels, grid) in shapes_by_map(net.all_units if readout else net.units, net.value_shapes):
-        yield spec, channels, prod(grid)
+    for unit, _, spec, (channels, grid) in net.map_shapes:
+        if readout or unit < len(net.units):
+            yield spec, channels, prod(grid)
 
 
 def step_operations(net: Net, samples: int) -> float:

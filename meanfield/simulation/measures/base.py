@@ -13,7 +13,6 @@ from meanfield.common.machine import require_bytes
 from meanfield.common.validation import Array, require_instance
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family
-from meanfield.simulation.arrays import device_described
 from meanfield.simulation.groups import require_device_memory
 
 # Numbers of every draw by name, each (draws, ...).
@@ -64,10 +63,6 @@ class Measure(ABC):
     def cost(self, net: Net) -> Cost:
         """What one draw costs."""
 
-    def operations(self, net: Net) -> float:
-        """How many operations one draw takes, as `cost` has them."""
-        return self.cost(net).operations
-
     def together(self, net: Net) -> int:
         """How many draws are carried together, as `cost` has it."""
         return self.cost(net).together
@@ -105,10 +100,6 @@ class Measure(ABC):
     @abstractmethod
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         """What all draws say together; ``attrs`` are those of the run."""
-
-    def machine(self) -> dict[str, str]:
-        """What a record says of the machine beside its processor."""
-        return device_described(self.backend)
 
     def describe(self) -> dict[str, Any]:
         """The measure as plain values."""

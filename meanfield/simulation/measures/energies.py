@@ -257,9 +257,27 @@ class Energies(Measure):
         return 1 if self.backend == "numpy" else self.together(net)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """The numbers of these draws alone on the host, of whole groups on a device.
+
+        Raises OverflowError where the precision does not reach.
+        """
         if self.of_whole_net:
             return draw_whole_steps(net, seed, draws, self)
-        return draw_energies_on(net, seed, draws, **self.options)
+        arrays = arrays_of(self.backend, self.precision)
+        with overflow_silent():
+            if arrays.normals is None:
+                numbers = draw_energies(net, seed, draws, arrays, **self.options)
+            else:
+                energies = partial(draw_energies, net, seed, arrays=arrays, **self.options)
+                together = draws_per_group(draw_bytes(net, self.weights, self.precision))
+                numbers = in_whole_groups(energies, draws, together)
+        if self.precision == "float32":
+            changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
+            require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
+        # All gates that can be shut may be shut at once.
+        activations = {part for unit in net.units for part in unit.maps if part.activates}
+        require_energies(numbers, may_vanish=any(operation_of(part).may_shut(part) for part in activations))
+        return numbers
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         own = {
@@ -272,12 +290,9 @@ class Energies(Measure):
         } | ({"optimizer": self.step.name, "epsilon": self.epsilon} if self.of_whole_net else {})
         own |= kept_of_draws(values, self.step)
         terms = {name: value for name, value in values.items() if name not in (*CONTROLS, KEPT)}
-        estimates = energy_estimates(terms, self._adjusted(net, values))
+        adjusted = adjusted_terms(values, cast(Sequential, net), self.inputs) if self.controls else {}
+        estimates = energy_estimates(terms, adjusted)
         return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
-
-    def _adjusted(self, net: Net, values: Pieces) -> Pieces:
-        """The terms less what their controls tell of them, where there are controls."""
-        return adjusted_terms(values, cast(Sequential, net), self.inputs) if self.controls else {}
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
@@ -288,36 +303,6 @@ STEP_COLUMNS = 3
 # Products of a weight with a column in a step that is not of descent, over those of descent, which go up once, and back
 # and along in two columns: in a third one along, and in all three to make the gradient and to multiply by it.
 PRODUCTS_OF_STEP = 12 / 5
-
-
-def draw_energies_on(
-    net: Net,
-    seed: int,
-    draws: range,
-    weights: str = "dense",
-    backend: str = "numpy",
-    precision: str = "float64",
-    **options: Any,
-) -> dict[str, Array]:
-    """`draw_energies` with the arrays of a backend: these draws alone on the host, whole groups on a device.
-
-    Raises OverflowError where the precision does not reach.
-    """
-    arrays = arrays_of(backend, precision)
-    with overflow_silent():
-        if arrays.normals is None:
-            numbers = draw_energies(net, seed, draws, arrays, weights, **options)
-        else:
-            energies = partial(draw_energies, net, seed, arrays=arrays, weights=weights, **options)
-            numbers = in_whole_groups(energies, draws, draws_per_group(draw_bytes(net, weights, precision)))
-    if precision == "float32":
-        changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
-        require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
-    # All gates that can be shut may be shut at once.
-    activations = {part for unit in net.units for part in unit.maps if part.activates}
-    may_vanish = any(operation_of(part).may_shut(part) for part in activations)
-    require_energies(numbers, may_vanish)
-    return numbers
 
 
 def draw_energies(

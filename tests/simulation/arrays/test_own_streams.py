@@ -12,7 +12,8 @@ from meanfield.simulation import groups
 from meanfield.simulation.arrays import arrays_of
 from meanfield.simulation.cost import draw_bytes
 from meanfield.simulation.groups import FEWEST_DRAWS, MOST_DRAWS_PER_GROUP, draws_per_group
-from meanfield.simulation.measures.energies import Energies, draw_energies, draw_energies_on
+from meanfield.simulation.measures.energies import Energies, draw_energies
+from tests.draws import draw_energies_on
 from tests.statistics import consistent
 
 NET = mf.MLP(depth=3, width=24, outputs=3)

@@ -9,8 +9,7 @@ import meanfield as mf
 from meanfield.simulation.arrays import arrays_of
 from meanfield.simulation.kernels import patches
 from meanfield.simulation.measures import overlap_energy
-from meanfield.simulation.measures.energies import draw_energies_on
-from tests.draws import given_draw
+from tests.draws import draw_energies_on, given_draw
 from tests.strategies import architectures, transformers
 
 # Rounding relative to the largest element: a few hundred operations deep.
