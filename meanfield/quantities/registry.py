@@ -3,6 +3,12 @@
 All quantities are dimensionless and reported at learning rate 1. ``scaling`` says how a quantity grows with the
 channels n, the depth L and the layer l in nets with a "he" head, at leading order. One schema serves what is measured
 and what is predicted: xarray datasets whose variables are quantities of the registry.
+
+What draws of a first step say of the four rates at which it moves a net by 1.
+
+S_l        mean square of the change of value l
+S_l / c_l  the same over the mean square of value l itself, of the same draw
+S_out      mean square of the change of the outputs
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
-from meanfield.common.estimates import DrawStatistic, Estimate, Means
+from meanfield.common.estimates import DrawStatistic, Estimate, Means, inverse_root, quantiles, summarise
 from meanfield.common.validation import Array, require_choice, takes
 from meanfield.quantities.glossary import BLOCKS, CURVATURE, LOOPS, NETS, SINGLE_DRAWS, TRAINING
 
@@ -88,8 +94,7 @@ _ADJUSTED = (
 _ONE_STEP = _entries(NETS) + _entries(LOOPS)
 _BLOCKS = _entries(
     BLOCKS,
-    unpredicted="the paper gives exponents alone, which `meanfield.theory.update_norms` derives and simulations "
-    "measure",
+    unpredicted="the paper gives exponents alone, which `meanfield.theory.laws` derives and simulations measure",
 )
 _SINGLE_DRAWS = _entries(
     SINGLE_DRAWS, unpredicted="of single draws; the exact level has their second moment, `predict(..., spread=True)`"
@@ -197,3 +202,69 @@ def _dataset(
     if "quantile" in sizes:
         counted["quantile"] = list(SHARES)
     return xr.Dataset(variables, dict(coords or {}) | counted, spec | dict(attrs))
+
+
+Estimates = dict[str, Estimate | DrawStatistic]
+
+
+def update_estimates(values: Mapping[str, Array]) -> Estimates:
+    """All that `scale_estimates` and `energy_quantiles` say, with the means over draws of S_l and of its mean over l.
+
+    Args:
+        values: update_energy and what `scale_estimates` takes.
+    """
+    energy = values["update_energy"]
+    mean = summarise(energy.mean(axis=1, keepdims=True))
+    means: Estimates = {
+        "update_energy": summarise(energy),
+        "mean_update_energy": mean,
+        "learning_rate_scale": inverse_root(mean),
+    }
+    return means | energy_quantiles(energy) | scale_estimates(values)
+
+
+def scale_estimates(values: Mapping[str, Array]) -> Estimates:
+    """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales.
+
+    Where some l has no S_l / c_l (NaN), means over l leave it out. The last layer is the last l, but where
+    last_update_energy (N,) is given beside, which is the S_l / c_l of another.
+    """
+    relative, outputs = values["relative_update_energy"], values["output_update_energy"]
+    last = values.get("last_update_energy", relative[:, -1])
+    absent = np.isnan(relative).any(axis=0)
+    there = relative[:, ~absent] if absent.any() else relative
+    of_scales = {"relative": there.mean(axis=1), "last": last, "output": outputs[:, 0]}
+    estimates: Estimates = {
+        "relative_update_energy": summarise(relative),
+        "output_update_energy": summarise(outputs),
+        "relative_update_energy_quantile": quantiles(relative, np.array(SHARES)),
+        "output_update_energy_quantile": quantiles(outputs[:, 0], np.array(SHARES)),
+    }
+    for name, energy in of_scales.items():
+        estimates |= _scale_estimates(f"{name}_learning_rate_scale", energy)
+    return estimates
+
+
+def _scale_estimates(name: str, energies: Array) -> Estimates:
+    """The rate at which the mean of energies (N,) is 1, and quantiles of those at which each is."""
+    return {name: inverse_root(summarise(energies[:, None])), f"{name}_quantile": _scale_quantiles(energies)}
+
+
+def energy_quantiles(energy: Array) -> Estimates:
+    """Of S_l over draws (N, L), and of the rate at which its mean over the layers of a draw is 1."""
+    return {
+        "update_energy_quantile": quantiles(energy, np.array(SHARES)),
+        "learning_rate_scale_quantile": _scale_quantiles(energy.mean(axis=1)),
+    }
+
+
+def _scale_quantiles(energies: Array) -> DrawStatistic:
+    """Of the rates at which energies (N,) are 1, infinite where nothing moves."""
+    with np.errstate(divide="ignore"):
+        return quantiles(energies**-0.5, np.array(SHARES))
+
+
+def relative(energies: Array, c: Array) -> Array:
+    """S_l / c_l, 0 where nothing moves."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(energies > 0, energies / c, 0.0)

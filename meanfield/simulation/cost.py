@@ -302,7 +302,9 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     passes += _own_products(net)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(_kernel_operations(product, samples) for product in above_first)
+        # The tangent kernel is carried through a product by its columns and then by its rows.
+        through = ((2 * product.above * product.fan_in, samples * product.sites, product) for product in above_first)
+        return passes + sum(once * places * places * (each.below + each.above) for once, places, each in through)
     if method == "probes":
         up_to = list(accumulate(_operations(product, samples, 1) for product in above_first))
         return passes + sum(up_to) + (len(above_first) + 1) * _operations(first, samples, 1, first=True)
@@ -314,12 +316,6 @@ def _operations(product: Product, samples: int, columns: int, first: bool = Fals
     places = samples * product.sites
     carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)
     return carried + min(own_update_operations(places, product.below, product.taps, product.above * columns))
-
-
-def _kernel_operations(product: Product, samples: int) -> float:
-    """Carrying the tangent kernel through a product, its columns and then its rows."""
-    places = samples * product.sites
-    return 2 * product.above * product.fan_in * places * places * (product.below + product.above)
 
 
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:

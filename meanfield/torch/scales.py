@@ -14,8 +14,7 @@ from torch import nn
 from meanfield.common.estimates import summarise_each
 from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import Array, require_draws
-from meanfield.quantities.registry import measured_dataset
-from meanfield.quantities.step_scales import relative, update_estimates
+from meanfield.quantities.registry import measured_dataset, relative, update_estimates
 from meanfield.simulation.step_moves import warn_unless_kept
 from meanfield.torch.groups import grouped
 from meanfield.torch.models import RESET, Source, call, on_model, taken_batches, trained

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import PremiseWarning
-from meanfield.execution.step_scales import step_scales
+from meanfield.execution.training import step_scales
 from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net

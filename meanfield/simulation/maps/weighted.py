@@ -20,7 +20,7 @@ from meanfield.nets.lattice import SiteTable, neighbours, reversed_neighbours
 from meanfield.nets.maps import Bias, Gain, Linear, Map, Pointwise, Weight
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.optimizers.linear_algebra import Factored, is_worth_factors
-from meanfield.simulation.kernels.convolution import DirectConvolution
+from meanfield.simulation.kernels.stencils import DirectConvolution
 from meanfield.simulation.maps.base import Multiplier, Setting, Use, WeightedOperation, operation
 from meanfield.simulation.maps.weightless import PointwiseOperation
 from meanfield.simulation.weights import Dense, WeightMatrix

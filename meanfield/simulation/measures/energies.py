@@ -48,8 +48,7 @@ from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.quantities.registry import measured_dataset
-from meanfield.quantities.step_scales import energy_quantiles, relative, scale_estimates
+from meanfield.quantities.registry import energy_quantiles, measured_dataset, relative, scale_estimates
 from meanfield.simulation.arrays import (
     BACKENDS,
     JUMP,
@@ -65,17 +64,19 @@ from meanfield.simulation.arrays import (
 )
 from meanfield.simulation.cost import BATCH_BYTES_HELD, chosen_weights, draw_bytes, draw_cost, step_bytes
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
-from meanfield.simulation.groups import DEVICE_SPEED, draws_per_group
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
 from meanfield.simulation.maps.base import operation_of
-from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.controls import CONTROLS, adjusted_terms, controls_refusal, forward_controls
+from meanfield.simulation.measures.base import DEVICE_SPEED, Cost, Measure, Pieces, draws_per_group
 from meanfield.simulation.measures.overlap_energy import (
+    CONTROLS,
     LABELS,
     LEFT_OUT,
     ColumnEnergies,
     OverlapMethod,
+    adjusted_terms,
+    controls_refusal,
+    forward_controls,
     measured,
     overlap_method,
     overlap_per_label_term,
@@ -311,7 +312,7 @@ def draw_energies(
     """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
 
     ``options`` are fields of `Energies`. With ``by_site`` the first two at every site too, as NAME_by_site
-    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.controls`. In single precision also
+    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.overlap_energy`. In single precision also
     largest_pre_activation (D, N + 1).
     """
     asked = Energies(weights=weights, **options)
@@ -418,7 +419,7 @@ def energy_estimates(
 ) -> dict[str, Estimate | Means | DrawStatistic]:
     """Means and errors of the measured terms and of what follows from them draw by draw.
 
-    ``adjusted`` holds terms by the same names, of the same mean (`controls.adjusted_terms`), or nothing.
+    ``adjusted`` holds terms by the same names, of the same mean (`adjusted_terms`), or nothing.
     """
     profiles = {name: value for name, value in values.items() if value.ndim > 2}
     of_scales = ("relative_update_energy", "output_update_energy") if "output_update_energy" in values else ()

@@ -7,8 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.theory.maps import Kind
-from meanfield.theory.transformers.every_pair import MOST_PAIRED, pair_terms
-from meanfield.theory.transformers.inner_maps import inner_map
+from meanfield.theory.transformers.every_pair import MOST_PAIRED, inner_map, pair_terms
 from meanfield.theory.transformers.terms import stream_moments
 from tests.statistics import consistent
 
