@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from meanfield.nets.layered import MLP, ConvNet, Sequential
 from meanfield.simulation.arrays import PRECISIONS, GroupNormals, arrays_of, device_described
-from meanfield.simulation.measures.energies import Energies, draw_energies_on
+from meanfield.simulation.measures.energies import Energies
 
 NETS: dict[str, Sequential] = {
     "MLP 1024 x 64": MLP(depth=64, width=1024),
@@ -46,7 +46,7 @@ def rate(work: Callable[[int], object], draws: int, seconds: float, wait: Callab
 
 
 def draws_per_second(net: Sequential, kind: str, precision: str, backend: str, seconds: float, wait: Any) -> float:
-    """Of `draw_energies_on` in whole batches or groups; NaN where it does not fit."""
+    """Of `Energies.draw` in whole batches or groups; NaN where it does not fit."""
     measure = Energies(weights=kind, backend=backend, precision=precision).settled(net)
     size = measure.together(net)
     try:
@@ -55,7 +55,7 @@ def draws_per_second(net: Sequential, kind: str, precision: str, backend: str, s
         return float("nan")
 
     def batch(place: int) -> object:
-        return draw_energies_on(net, 0, range(place * size, (place + 1) * size), kind, backend, precision)
+        return measure.draw(net, 0, range(place * size, (place + 1) * size))
 
     return rate(batch, size, seconds, wait)
 

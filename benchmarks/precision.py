@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from meanfield.nets.layered import MLP, ConvNet, Sequential
 from meanfield.nets.residual import ResidualMLP
 from meanfield.simulation.cost import chosen_weights, draws_per_batch
-from meanfield.simulation.measures.energies import draw_energies_on
+from meanfield.simulation.measures.energies import Energies
 
 CONVOLUTION = {"grid": (8, 8), "kernel": (3, 3), "readout": "convolution"}
 
@@ -40,7 +40,7 @@ def relative_differences(net: Sequential, draws: int) -> np.ndarray:
     size, energies = draws_per_batch(net, kind), {}
     for precision in ("float64", "float32"):
         batches = [
-            draw_energies_on(net, 0, range(start, min(start + size, draws)), kind, precision=precision)
+            Energies(weights=kind, precision=precision).draw(net, 0, range(start, min(start + size, draws)))
             for start in range(0, draws, size)
         ]
         energies[precision] = np.concatenate([batch["label_term"] + batch["output_term"] for batch in batches])

@@ -10,9 +10,8 @@ from benchmarks.limits import BLOCK, memory, products, random_numbers, random_wo
 from benchmarks.race import Race, Sizes
 from meanfield.common.seeds import stream, streams_of_draws
 from meanfield.nets.lattice import neighbours, reversed_neighbours
-from meanfield.simulation.kernels.convolution import convolve, weight_gradient
 from meanfield.simulation.kernels.gaussians import NormalSource, fill, reveal
-from meanfield.simulation.kernels.patches import gather, gather_transpose, sum_over_shifts
+from meanfield.simulation.kernels.stencils import convolve, gather, gather_transpose, sum_over_shifts, weight_gradient
 
 GENERATOR = stream(0, "benchmark", 0)
 STATES = NormalSource(streams_of_draws(0, "benchmark", range(16))).states

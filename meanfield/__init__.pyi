@@ -42,7 +42,7 @@ from .execution.workers import Workers as Workers
 
 # Training, and its first step.
 from .execution.training import train as train
-from .execution.step_scales import step_scales as step_scales
+from .execution.training import step_scales as step_scales
 from .optimizers.schedules import WarmupCosine as WarmupCosine
 
 # Predictions.

@@ -32,6 +32,11 @@ def given_draw(net, seed):
     return weights, given_inputs(net, rng), rng.normal(size=net.output_shape)
 
 
+def draw_energies_on(net, seed, draws, weights="dense", backend="numpy", precision="float64", **options):
+    """What `Energies` finds in these draws, unsettled."""
+    return Energies(weights=weights, backend=backend, precision=precision, **options).draw(net, seed, draws)
+
+
 @contextmanager
 def terms_alone():
     """Draws leave overlap energies out: small nets form tangent kernels for them, as long as all else takes."""

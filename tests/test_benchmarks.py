@@ -14,7 +14,8 @@ import sims
 from benchmarks import gpu_training, limits, table
 from benchmarks.counting import counted
 from benchmarks.test_simulations import NAMES
-from meanfield.simulation import arrays, groups
+from meanfield.simulation import arrays
+from meanfield.simulation.measures import base
 from meanfield.simulation.measures.energies import draw_energies
 from tests import strict_arrays
 
@@ -104,7 +105,7 @@ def test_pytorch_trains_the_same_nets_on_a_device(name, monkeypatch):
     arrays.arrays_of.cache_clear()
     net = gpu_training.NETS[name]
     measure = gpu_training.measure_of(net, "cupy", 3)
-    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 4)
+    monkeypatch.setattr(base, "MOST_DRAWS_PER_GROUP", 4)
     peer = gpu_training.ByTorch(net, measure, "cpu", compiled=False)
     theirs = peer.losses(gpu_training.COMPARED)
     np.testing.assert_allclose(theirs, gpu_training.ours(net, measure, gpu_training.COMPARED), rtol=1e-5)

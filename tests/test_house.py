@@ -147,6 +147,18 @@ def test_every_study_is_one_room():
     assert _by_place(strangers, STUDIES) == {}
 
 
+def test_maps_are_asked_and_not_recognised():
+    """What a map is stands in its class, and what it does in two tables: nobody asks whether it is of some class."""
+    maps = {node.name for node in _nodes(ROOT / "meanfield/nets/maps.py") if isinstance(node, ast.ClassDef)} - {"Map"}
+
+    def recognised(path):
+        calls = (node for node in _nodes(path) if isinstance(node, ast.Call) and len(node.args) == 2)
+        tests = (node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "isinstance")
+        return {node.id for test in tests for node in ast.walk(test.args[1]) if isinstance(node, ast.Name)} & maps
+
+    assert _by_place(recognised) == {}
+
+
 COMPILERS = {f"numba.{name}" for name in ("njit", "jit", "vectorize", "guvectorize", "cfunc", "stencil")}
 
 

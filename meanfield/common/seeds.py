@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from zlib import crc32
 
@@ -71,7 +71,7 @@ def _sequence(seed: int, purpose: str, *draw: int) -> SeedSequence:
 
 def streams_by_purpose(seed: int, draws: Sequence[int]) -> Callable[[str], Streams]:
     """`streams_of_draws` of these draws for any purpose."""
-    return lambda purpose: streams_of_draws(seed, purpose, draws)
+    return partial(streams_of_draws, seed, draws=draws)
 
 
 @cache

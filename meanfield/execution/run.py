@@ -24,12 +24,12 @@ from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import require_count, require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, PieceStore, one_thread
-from meanfield.execution.digests import provenance
+from meanfield.execution.chunks import Chunk, PieceStore, one_thread, provenance
 from meanfield.execution.workers import Submit, Workers, cluster, interrupts_held, leave_import, pool
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.signals import terminable
+from meanfield.simulation.arrays import device_described
 from meanfield.simulation.cost import BATCH_BYTES_HELD
 from meanfield.simulation.kernels.gram_process import require_gram_process
 from meanfield.simulation.measures.base import Measure, Pieces, require_measure
@@ -273,7 +273,7 @@ class Run:
     def chunks(self) -> list[Chunk]:
         """The plan of this run."""
         all_draws = Chunk(self.net, self.measure, self.seed, 0, self.draws)
-        return chunks.plan(all_draws, self.measure.operations(self.net), self.measure.multiple(self.net))
+        return chunks.plan(all_draws, self.measure.cost(self.net).operations, self.measure.multiple(self.net))
 
     def require_memory(self, workers: int) -> None:
         """Raise MemoryError unless so many workers can draw at once."""
@@ -283,7 +283,7 @@ class Run:
         """The dataset of all finished chunks, in order; seeds are text, as files hold no integers beyond 64 bits."""
         values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         how: dict[str, Any] = {"seed": str(self.seed), "draws": self.draws}
-        record = provenance(**how, **self.measure.machine())
+        record = provenance(**how, **device_described(self.measure.backend))
         return self.measure.dataset(self.net, values, {"level": "measured", **how, "provenance": record})
 
 
@@ -324,34 +324,39 @@ def simulate_all(
     plans = [run.chunks() for run in runs]
     for run in runs:
         run.require_memory(workers.here)
+    plan = [chunk for chunks_of_run in plans for chunk in chunks_of_run]
+    keys = chunks.keys(plan) if store else [str(number) for number in range(len(plan))]
+    named = dict(zip(keys, plan, strict=True))  # of equal chunks one
     try:
-        pieces = iter(_all_pieces([chunk for plan in plans for chunk in plan], workers, store))
+        stored = {key: store.load(key, chunk.stop - chunk.start) if store else None for key, chunk in named.items()}
+        pieces = {key: piece for key, piece in stored.items() if piece is not None}
+        missing = [(key, chunk) for key, chunk in named.items() if key not in pieces]
+        bar = tqdm(total=len(stored), initial=len(pieces), unit="chunk", delay=2, disable=None, leave=False)
+        with bar as progress, closing(_computed(missing, workers)) as computed:
+            for key, piece in computed:
+                if store:
+                    store.save(key, piece)
+                pieces[key] = piece
+                progress.update()
     finally:
         give_back()
-    return [run.dataset([next(pieces) for _ in plan]) for run, plan in zip(runs, plans, strict=True)]
-
-
-def _all_pieces(plan: list[Chunk], workers: Workers, store: PieceStore | None) -> list[Pieces]:
-    """Every chunk's numbers in order: from the store where they are, computed and stored where not, equal ones once."""
-    keys = chunks.keys(plan) if store else [str(number) for number in range(len(plan))]
-    draws = {key: chunk.stop - chunk.start for key, chunk in zip(keys, plan, strict=True)}
-    stored = {key: store.load(key, count) if store else None for key, count in draws.items()}
-    pieces = {key: piece for key, piece in stored.items() if piece is not None}
-    missing = {key: chunk for key, chunk in zip(keys, plan, strict=True) if key not in pieces}
-    bar = tqdm(total=len(stored), initial=len(pieces), unit="chunk", delay=2, disable=None, leave=False)
-    with bar as progress, closing(_computed(list(missing.items()), workers)) as computed:
-        for key, piece in computed:
-            if store:
-                store.save(key, piece)
-            pieces[key] = piece
-            progress.update()
-    return [pieces[key] for key in keys]
+    in_order = iter(keys)
+    return [run.dataset([pieces[next(in_order)] for _ in own]) for run, own in zip(runs, plans, strict=True)]
 
 
 def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tuple[str, Pieces]]:
-    """Yield (key, numbers) of every task as it is finished."""
+    """Yield (key, numbers) of every task as it is finished.
+
+    This process works alone before others begin: as long as they take to, if no number of them is given, and not at
+    all where the work is known to be long.
+    """
     rest = deque(tasks)
-    alone_until = time.process_time() + _seconds_alone(tasks, workers)
+    alone = START_SECONDS
+    if workers.here == 1:
+        alone = float("inf")
+    elif workers.processes or sum(chunk.seconds for _, chunk in tasks) > 2 * START_SECONDS:
+        alone = 0.0
+    alone_until = time.process_time() + alone
     with on_one_thread():
         while rest and workers.scheduler is None and (len(rest) == 1 or time.process_time() < alone_until):
             key, chunk = rest.popleft()
@@ -366,17 +371,6 @@ def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tup
         for future in as_completed(keys):
             # Popped, so that a scheduler need not hold what has arrived here.
             yield keys.pop(future), future.result()
-
-
-def _seconds_alone(tasks: Sequence[tuple[str, Chunk]], workers: Workers) -> float:
-    """How long this process works alone before others begin: as long as they take to, if no number of them is given.
-
-    None at all where the work is known to be long.
-    """
-    if workers.here == 1:
-        return float("inf")
-    is_long = sum(chunk.seconds for _, chunk in tasks) > 2 * START_SECONDS
-    return 0.0 if workers.processes or is_long else START_SECONDS
 
 
 @contextmanager

@@ -166,10 +166,10 @@ def _layers_of(unit: Unit) -> list[LayerMaps]:
         if type(part) not in PARTS or any(PARTS.index(type(part)) <= PARTS.index(kind) for kind in parts):
             return []
         parts[type(part)] = part
-        if isinstance(part, Linear):
+        if part.mixes_channels:
             norm, sigma = parts.get(Normalisation), parts.get(Pointwise)
             activation, epsilon = sigma.activation if sigma else "linear", norm.epsilon if norm else None
-            layers.append(LayerMaps(part, activation, epsilon, parts.get(Pooling)))
+            layers.append(LayerMaps(parts[Linear], activation, epsilon, parts.get(Pooling)))
             parts = {}
     return [] if parts else layers
 

@@ -61,6 +61,7 @@ class Map(ABC):
         normalises: whether it divides the channels of every site by their size.
         couples_samples: whether what becomes of a sample depends on the others of its batch.
         pools: whether it takes the sites of a sample together.
+        reduces: whether it makes one number of all sites of a channel.
     """
 
     weights: tuple[Weight, ...] = ()
@@ -70,6 +71,7 @@ class Map(ABC):
     normalises: ClassVar[bool] = False
     couples_samples: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    reduces: ClassVar[bool] = False
 
     @abstractmethod
     def channels_above(self, below: int) -> int:
@@ -298,6 +300,7 @@ class Pooling(Map):
     """The mean over the sites of a sample, or its last site."""
 
     pools = True
+    reduces = True
 
     kind: str = "mean"
 

@@ -32,7 +32,7 @@ from meanfield.common.validation import (
     settle,
 )
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import Map, Pooling, Weight
+from meanfield.nets.maps import Map, Weight
 
 JOINS = ("add", "concat")
 
@@ -133,21 +133,6 @@ def joined_weights(stack: Sequence[Weight]) -> list[tuple[Weight, ...]]:
     return [tuple(stack)] if alike else [(weight,) for weight in stack]
 
 
-def shapes_by_map(units: Sequence[Unit], shapes: Sequence[Shape]) -> Iterator[tuple[int, int, Map, Shape]]:
-    """(unit, place among its maps, map, shape of what comes in) of every map, from the shapes of the values.
-
-    Units are counted from 0.
-    """
-    for number, unit in enumerate(units):
-        skipped = shapes[unit.skip or 0]
-        starts = (shapes[number], skipped, _joined(unit, _through(unit.branch, shapes[number]), skipped))
-        for places, shape in zip(unit.places, starts, strict=True):
-            for place in places:
-                part = unit.maps[place]
-                yield number, place, part, shape
-                shape = _through((part,), shape)
-
-
 def _through(maps: Sequence[Map], shape: Shape) -> Shape:
     channels, grid = shape
     for part in maps:
@@ -232,6 +217,23 @@ class Net:
         """Channels and grid of value_0 .. value_D."""
         return shapes_by_value(self.units, self.first_channels, self.grid)
 
+    @cached_property
+    def map_shapes(self) -> tuple[tuple[int, int, Map, Shape], ...]:
+        """(unit, place among its maps, map, shape of what comes in) of every map, the readout's last.
+
+        Units are counted from 0.
+        """
+        shapes: list[tuple[int, int, Map, Shape]] = []
+        for number, unit in enumerate(self.all_units):
+            below, skipped = self.value_shapes[number], self.value_shapes[unit.skip or 0]
+            starts = (below, skipped, _joined(unit, _through(unit.branch, below), skipped))
+            for places, shape in zip(unit.places, starts, strict=True):
+                for place in places:
+                    part = unit.maps[place]
+                    shapes.append((number, place, part, shape))
+                    shape = _through((part,), shape)
+        return tuple(shapes)
+
     @property
     def has_one_grid(self) -> bool:
         """Whether all values are on the grid of the input."""
@@ -304,8 +306,8 @@ class Net:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether the readout averages over sites."""
-        return self.readout_unit is not None and any(isinstance(part, Pooling) for part in self.readout_unit.branch)
+        """Whether the readout makes one number of all sites of a channel."""
+        return self.readout_unit is not None and any(part.reduces for part in self.readout_unit.branch)
 
     @property
     def output_grid(self) -> tuple[int, ...]:
@@ -444,7 +446,7 @@ class Chain(Net):
     def _require_one_grid_per_weight(self) -> None:
         """Raise ValueError where a weight acts on several grids: its moves are made at all its uses at once."""
         grids: dict[str, tuple[int, ...]] = {}
-        for *_, part, (_, grid) in shapes_by_map(self.all_units, self.value_shapes):
+        for *_, part, (_, grid) in self.map_shapes:
             for weight in part.weights if part.mixes_channels else ():
                 if grids.setdefault(weight.name, grid) != grid:
                     raise ValueError(

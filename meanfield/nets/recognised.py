@@ -169,8 +169,8 @@ def _dense(chain: Chain, readout: Unit, activation: str) -> Iterator[tuple[type[
     given: Fields = {"activation": activation, "inputs": chain.inputs, "outputs": chain.output_shape[1]}
     given |= {"depth": len(chain.units) - stem, "stem": stem, "width": width, "growth": above - width}
     given["input_width"] = None if chain.input_channels == width else chain.input_channels
-    layer = chain.units[0].branch[1]
-    if chain.grid and isinstance(layer, Linear):
+    if chain.grid:
+        layer: Any = chain.units[0].branch[1]
         given |= _on_grid(chain, readout, layer)
     yield from ((DenseNet, given | {"head": head}) for head in HEADS)
 

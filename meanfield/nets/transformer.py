@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from meanfield.common.gaussian_averages import mean_square
 from meanfield.common.validation import (
@@ -42,7 +43,7 @@ class TokenBranch:
     Attributes:
         before, after: the normalisation of what the branch takes, and that of what the join makes.
         first: the weights below the inner map, side by side: queries, keys and values, or those of hidden units.
-        inner: attention or activation.
+        inner: attention, or the activation of hidden units.
         last: the weight above it.
         gain: a number that multiplies the branch and is a weight.
         multiplier: the fixed number that does.
@@ -50,7 +51,7 @@ class TokenBranch:
 
     before: Normalisation | None
     first: Linear
-    inner: Attention | Pointwise | Gate
+    inner: Any
     last: Linear
     gain: Gain | None
     after: Normalisation | None
@@ -63,14 +64,15 @@ class TokenBranch:
         Raises:
             ValueError: a unit of another form, of which theory knows nothing.
         """
-        start, end = unit.branch[0], unit.branch[-1]
-        before, gain = start if isinstance(start, Normalisation) else None, end if isinstance(end, Gain) else None
-        inside = unit.branch[before is not None : len(unit.branch) - (gain is not None)]
-        match (*inside, *(unit.after or (None,))):
+        no_norm = () if unit.branch[0].normalises else (None,)
+        no_gain = () if unit.branch[-1].scales else (None,)
+        match (*no_norm, *unit.branch, *no_gain, *(unit.after or (None,))):
             case (
+                Normalisation() | None as before,
                 Linear() as first,
                 Attention() | Pointwise() | Gate() as inner,
                 Linear() as last,
+                Gain() | None as gain,
                 Normalisation() | None as after,
             ):
                 return cls(before, first, inner, last, gain, after, unit.multiplier)
@@ -79,6 +81,11 @@ class TokenBranch:
             f"a unit of its blocks is made of {shown}; theory reads blocks of [normalisation,] linear, attention or "
             "activation, linear: simulate this net"
         )
+
+    @property
+    def attention(self) -> Attention | None:
+        """The inner map where it takes tokens together, and None where it is an activation."""
+        return None if self.inner.activates else self.inner
 
     @property
     def gain_below(self) -> float:
@@ -118,7 +125,7 @@ class TokenStream(Net):
     @cached_property
     def attention(self) -> Attention:
         """The attention of a block."""
-        return next(branch.inner for branch in self.branches if isinstance(branch.inner, Attention))
+        return next(filter(None, (branch.attention for branch in self.branches)))
 
     @property
     def is_pre_norm(self) -> bool:
@@ -126,10 +133,10 @@ class TokenStream(Net):
         return self.branches[0].before is not None
 
     @cached_property
-    def pooling(self) -> Pooling | None:
-        """What the readout makes of the tokens; None where each has outputs of its own."""
+    def pooling(self) -> Any:
+        """The map of the readout that makes one of all tokens, or None."""
         maps = () if self.readout_unit is None else self.readout_unit.branch
-        return next((part for part in maps if isinstance(part, Pooling)), None)
+        return next((part for part in maps if part.reduces), None)
 
     @cached_property
     def is_tied(self) -> bool:

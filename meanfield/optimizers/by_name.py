@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from meanfield.optimizers.base import Optimizer
@@ -69,7 +70,7 @@ FROM_REST = _with_hybrids(FIRST_STEPS | {"sgd_momentum": SGD(0.0), "muon": Muon(
 def method_of_role(optimizer: Optimizer | Hybrid, role: str) -> Optimizer:
     """What steps the weights of a role, as `Net.role_of` gives it, by the rule of `optimizer_of_role`."""
     hidden, others = optimizer.parts if isinstance(optimizer, Hybrid) else (optimizer, optimizer)
-    return _of_role(role, hidden, others, lambda chosen: chosen.elementwise, AdamW())
+    return _of_role(role, hidden, others, attrgetter("elementwise"), OPTIMIZERS["adamw"])
 
 
 def optimizer_of_role(name: str, role: str) -> str:

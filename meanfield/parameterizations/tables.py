@@ -4,8 +4,9 @@ A factor is against the base model, in exact powers of the width ratio and of th
 condition 3.1 (branches of two layers; of k >= 2 by condition B.2), tables 9 .. 13 condition B.1 (branches of one
 layer). Table 1 is table 3 without weight decay. The standard parameterization is printed in grey in the same cells:
 no hyperparameter depends on width or depth. Every cell stands here as the paper prints it. Weight decays are for
-steps W <- W - rate (direction + decay W) (appendix C.1). `meanfield.theory.update_norms` derives the same factors
-from update norms, and the study `sims.table_cells` compares the two."""
+steps W <- W - rate (direction + decay W) (appendix C.1). `meanfield.theory.laws` derives the same factors
+from update norms, and the study `sims.table_cells` compares the two.
+"""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ _ADJUSTED = (
 _ONE_STEP = _entries(NETS) + _entries(LOOPS)
 _BLOCKS = _entries(
     BLOCKS,
-    unpredicted="the paper gives exponents alone, which `meanfield.theory.update_norms` derives and simulations "
+    unpredicted="the paper gives exponents alone, which `meanfield.theory.laws` derives and simulations "
     "measure",
 )
 _SINGLE_DRAWS = _entries(

@@ -3,8 +3,8 @@
 from meanfield.simulation.arrays import arrays_of, device_described
 from meanfield.simulation.measures.block_updates import FirstDirections, FirstUpdates, TrainingAssumptions
 from meanfield.simulation.measures.blocks import TrainedFeatures, TrainedStreams, UpdateOrders
-from meanfield.simulation.measures.controls import controls_refusal
 from meanfield.simulation.measures.energies import Energies
+from meanfield.simulation.measures.overlap_energy import controls_refusal
 from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.propagation import ActivationStatistics, TangentPropagation, TokenStatistics
 from meanfield.simulation.measures.streams import UPDATES, ResidualEnergies, StreamUpdates

@@ -1,7 +1,7 @@
 """What the passes ask of an array library, and what its numbers can hold.
 
 The passes are written once for every library and precision. `Arrays` is one of them: NumPy on the host, or CuPy on a
-device, which lacks the loops of `meanfield.simulation.kernels.patches` and has one stream of numbers for a group of
+device, which lacks the loops of `meanfield.simulation.kernels.stencils` and has one stream of numbers for a group of
 draws.
 
 Draws whose numbers leave the range of floats are refused, not averaged. Sizes change by a factor from layer to layer:
@@ -30,8 +30,7 @@ from meanfield.nets.activations import ON_NUMPY, ArrayFunctions
 from meanfield.nets.lattice import OUTSIDE, SiteTable
 from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
-from meanfield.simulation.kernels import patches
-from meanfield.simulation.kernels.convolution import DirectConvolution
+from meanfield.simulation.kernels.stencils import DirectConvolution, gather, gather_transpose, sum_over_shifts
 
 PRECISIONS = ("float64", "float32")
 BACKENDS = ("numpy", "cupy")
@@ -47,7 +46,7 @@ class Arrays:
             summed in double precision in either case.
         xp: the library's namespace.
         pointwise: the functions that activations are made of.
-        gather, gather_transpose, sum_over_shifts: as in `meanfield.simulation.kernels.patches`; tables are NumPy's.
+        gather, gather_transpose, sum_over_shifts: as in `meanfield.simulation.kernels.stencils`; tables are NumPy's.
         normals: (seed, purpose, group of draws, precision) -> source of standard normals on a device; None on the host,
             where every draw has a generator of its own.
         convolution: convolutions without patches, if they are wanted and the library has them.
@@ -103,7 +102,7 @@ class Arrays:
 
 def on_numpy(precision: str) -> Arrays:
     """NumPy, its stencils by compiled loops."""
-    stencils = (patches.gather, patches.gather_transpose, patches.sum_over_shifts)
+    stencils = (gather, gather_transpose, sum_over_shifts)
     return Arrays("numpy", precision, np, ON_NUMPY, *stencils)
 
 

@@ -12,7 +12,7 @@ from numpy import dtype
 
 from meanfield.common.machine import NUMBER_BYTES
 from meanfield.nets.maps import Map, Weight
-from meanfield.nets.net import Net, joined_weights, named_weights, shapes_by_map
+from meanfield.nets.net import Net, joined_weights, named_weights
 from meanfield.optimizers.linear_algebra import is_worth_factors
 from meanfield.simulation.kernels.gaussians import TOGETHER
 from meanfield.simulation.kernels.gram_process import NUMBERS_PER_LAYER, has_gram_process
@@ -133,8 +133,8 @@ class Product:
 def _products(net: Net) -> list[Product]:
     """The products of the depth units, from the input up."""
     products = []
-    for unit, place, spec, (below, grid) in shapes_by_map(net.units, net.value_shapes):
-        if spec.mixes_channels:
+    for unit, place, spec, (below, grid) in net.map_shapes:
+        if spec.mixes_channels and unit < len(net.units):
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and net.units[unit].maps[place - 1].pointwise_activation is not None
             taps, sites = prod(of[0].shape[2:]), prod(spec.grid_above(grid))
@@ -180,8 +180,9 @@ def _own_kept(net: Net) -> list[int]:
 
 def _maps(net: Net, readout: bool = False) -> Iterator[tuple[Map, int, int]]:
     """The maps of the depth units, and those of the ``readout``, each with the channels and sites of its input."""
-    for *_, spec, (channels, grid) in shapes_by_map(net.all_units if readout else net.units, net.value_shapes):
-        yield spec, channels, prod(grid)
+    for unit, _, spec, (channels, grid) in net.map_shapes:
+        if readout or unit < len(net.units):
+            yield spec, channels, prod(grid)
 
 
 def step_operations(net: Net, samples: int) -> float:
@@ -301,7 +302,9 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     passes += _own_products(net)
     method = overlap_method(net).name
     if method == "dense":
-        return passes + sum(_kernel_operations(product, samples) for product in above_first)
+        # The tangent kernel is carried through a product by its columns and then by its rows.
+        through = ((2 * product.above * product.fan_in, samples * product.sites, product) for product in above_first)
+        return passes + sum(once * places * places * (each.below + each.above) for once, places, each in through)
     if method == "probes":
         up_to = list(accumulate(_operations(product, samples, 1) for product in above_first))
         return passes + sum(up_to) + (len(above_first) + 1) * _operations(first, samples, 1, first=True)
@@ -313,12 +316,6 @@ def _operations(product: Product, samples: int, columns: int, first: bool = Fals
     places = samples * product.sites
     carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)
     return carried + min(own_update_operations(places, product.below, product.taps, product.above * columns))
-
-
-def _kernel_operations(product: Product, samples: int) -> float:
-    """Carrying the tangent kernel through a product, its columns and then its rows."""
-    places = samples * product.sites
-    return 2 * product.above * product.fan_in * places * places * (product.below + product.above)
 
 
 def draws_per_batch(net: Net, weights: str = "dense", precision: str = "float64") -> int:

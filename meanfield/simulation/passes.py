@@ -296,28 +296,25 @@ class WeightMoves(ABC):
         self._state = state
         self._uses: dict[tuple[Weight, ...], list[Place]] = defaultdict(list)
         for place in places:
-            self._uses[self._map(place).weights].append(place)
+            self._uses[state.net.units[place[0]].maps[place[1]].weights].append(place)
         self._made: dict[Place, Any] = {}
 
     def of(self, place: Place) -> Any:
         if place not in self._made:
-            places = self._uses[self._map(place).weights]
-            self._made |= dict(zip(places, self._moved(places), strict=True))
+            places = self._uses[self._state.net.units[place[0]].maps[place[1]].weights]
+            passages = [(self._state.passages[number], at) for number, at in places]
+            maps = [passage.unit.maps[at] for passage, at in passages]
+            seen = (
+                weighted_operation_of(spec).seen(spec, passage.input_of(at), passage.settings[at])
+                for spec, (passage, at) in zip(maps, passages, strict=True)
+            )
+            first, at = passages[0]
+            self._made |= dict(zip(places, self._moved(places, maps, seen, first.settings[at]), strict=True))
         return self._made.pop(place)
 
-    def _map(self, place: Place) -> Any:
-        return self._state.net.units[place[0]].maps[place[1]]
-
-    def _seen(self, place: Place) -> Any:
-        spec, values = self._map(place), self._state.passages[place[0]].input_of(place[1])
-        return weighted_operation_of(spec).seen(spec, values, self._setting(place))
-
-    def _setting(self, place: Place) -> Setting:
-        return self._state.passages[place[0]].settings[place[1]]
-
     @abstractmethod
-    def _moved(self, places: list[Place]) -> list[Any]:
-        """Delta W X at all uses of one weight, or of one stack of them."""
+    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+        """Delta W X at all uses of one weight, or of one stack of them, from the maps and what they see there."""
 
 
 class GradientMoves(WeightMoves):
@@ -331,9 +328,9 @@ class GradientMoves(WeightMoves):
         super().__init__(state, sorted(errors))
         self._errors = errors
 
-    def _moved(self, places: list[Place]) -> list[Any]:
-        maps, errors = [self._map(place) for place in places], [self._errors.pop(place) for place in places]
-        return weighted_operation_of(maps[0]).moves(maps, errors, map(self._seen, places), self._setting(places[0]))
+    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+        errors = [self._errors.pop(place) for place in places]
+        return weighted_operation_of(maps[0]).moves(maps, errors, seen, setting)
 
 
 def gradient_changes(state: Forward, output_error: Any) -> Iterator[Any]:
@@ -363,10 +360,8 @@ class MatrixMoves(WeightMoves):
         super().__init__(state, [(number, place) for number, place, _ in places])
         self._product = product
 
-    def _moved(self, places: list[Place]) -> list[Any]:
-        setting, inputs = self._setting(places[0]), [self._seen(place) for place in places]
-        maps = [self._map(place) for place in places]
-        patches = [weighted_operation_of(spec).patches(spec, x, setting) for spec, x in zip(maps, inputs, strict=True)]
+    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+        patches = [weighted_operation_of(spec).patches(spec, x, setting) for spec, x in zip(maps, seen, strict=True)]
         moved = self._product(places, side_by_side(patches, setting))
         rows_and_sites = (setting.samples, patches[0].shape[2] // setting.samples)
         return by_use(moved.reshape(*moved.shape[:2], 1, len(places), -1), rows_and_sites, setting)

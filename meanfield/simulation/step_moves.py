@@ -6,7 +6,7 @@ makes its direction A of that, and at every use the output moves by A X.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from meanfield.nets.net import Chain, Net
 from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks, fresh, times
 from meanfield.optimizers.first_steps import SMALL_STEP, FirstStep
 from meanfield.optimizers.linear_algebra import Direction, Factored, brought, dense, of_net
-from meanfield.simulation.maps.base import Multiplier, Use, WeightedOperation, weighted_operation_of
+from meanfield.simulation.maps.base import Multiplier, Setting, Use, WeightedOperation, weighted_operation_of
 from meanfield.simulation.maps.weighted import VectorOperation, side_by_side
 from meanfield.simulation.passes import ErrorsByPlace, Forward, WeightMoves, backward, gradient_changes, tangent
 from meanfield.simulation.passes import Place as PlaceInNet
@@ -159,27 +159,27 @@ class StepMoves(WeightMoves):
         self._errors, self._step, self._given, self._columns = errors, step, columns, columns + len(sums)
         self._role_of, self._decay, self._sums, self._kept = role_of, weight_decay, sums, kept
 
-    def _moved(self, places: list[PlaceInNet]) -> list[Any]:
+    def _moved(self, places: list[PlaceInNet], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         """One weight after the other, of those side by side."""
-        own = weighted_operation_of(self._map(places[0]))
-        errors, first, by_weight = [self._error(place) for place in places], 0, []
-        for weight in self._map(places[0]).weights:
-            last = first + own.rows(self._map(places[0]), weight, errors[0])
+        own = weighted_operation_of(maps[0])
+        errors, first, by_weight = [self._error(place, setting) for place in places], 0, []
+        for weight in maps[0].weights:
+            last = first + own.rows(maps[0], weight, errors[0])
             uses: list[Use] = [
-                HeldUse(self._map(place), weight, error[:, first:last], self._state.passages[place[0]], place[1])
-                for place, error in zip(places, errors, strict=True)
+                HeldUse(spec, weight, error[:, first:last], self._state.passages[place[0]], place[1])
+                for spec, place, error in zip(maps, places, errors, strict=True)
             ]
             by_weight.append(self._moved_weight(own, weight, uses))
             first = last
         parts = zip(*by_weight, strict=True)
         return [rows[0] if len(rows) == 1 else self._state.arrays.xp.concatenate(rows, axis=1) for rows in parts]
 
-    def _error(self, place: PlaceInNet) -> Any:
+    def _error(self, place: PlaceInNet, setting: Setting) -> Any:
         """The error at a place, with the sums of its columns behind those given."""
         error = self._errors.pop(place)
         if not self._sums:
             return error
-        columns = self._setting(place).by_sample(error)
+        columns = setting.by_sample(error)
         given, curved = columns[:, :, : self._given], columns[:, :, self._given :]
         added = [sum(factor * given[:, :, column] for column, factor in enumerate(each)) for each in self._sums]
         xp = self._state.arrays.xp

@@ -1,9 +1,8 @@
 """Label term and overlap energy at finite channels, over their leading order (docs/theory.md section 20).
 
-ReLU nets have first order in 1/channels (`meanfield.theory.first_order_alike_sites`,
-`meanfield.theory.first_order_every_pair`) and the higher orders of one site. Linear nets are exact at any number of
-channels, as their second moments close over four points. Of one layer, at points (samples and sites) p, p', q, q',
-with means over its rows a and b, these are
+ReLU nets have first order in 1/channels (`meanfield.theory.first_order_kernels`) and the higher orders of one site.
+Linear nets are exact at any number of channels, as their second moments close over four points. Of one layer, at
+points (samples and sites) p, p', q, q', with means over its rows a and b, these are
 
     cc = E C(p, p') C(q, q'),   ct = E C(p, p') T(q, q'),   tt = E T(p, p') T(q, q'),   C = mean z_a z_a,
     crossed = E mean Theta_ab(p, p') Theta_ab(q, q'),   T = mean Theta_aa,
@@ -44,8 +43,7 @@ from meanfield.common.validation import Array, require_array, require_choice, ta
 from meanfield.nets.lattice import axis_offsets
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
 from meanfield.theory.exact import overlap_energies
-from meanfield.theory.first_order_alike_sites import first_order
-from meanfield.theory.first_order_every_pair import Pairs, first_order_of_pairs
+from meanfield.theory.first_order_kernels import Pairs, first_order, first_order_of_pairs
 from meanfield.theory.mean_field.label_term import errors_below, factor_below, label_profiles
 from meanfield.theory.mean_field.layers import given_product, mean_field_profiles
 from meanfield.theory.recursions import GATES

@@ -35,9 +35,8 @@ from numpy.typing import ArrayLike
 
 from meanfield.common.validation import Array, takes
 from meanfield.nets.layered import Sequential
-from meanfield.theory.mean_field.fluctuations import gram_excess, layer_excesses
 from meanfield.theory.mean_field.layers import forward_moments, input_products, white_input
-from meanfield.theory.mean_field.whole_update import pooled_excess
+from meanfield.theory.mean_field.whole_update import gram_excess, layer_excesses, pooled_excess
 from meanfield.theory.two_points import Transport
 
 # Excess of log F_l per layer over channels: ReLU's, by its exact recursion.

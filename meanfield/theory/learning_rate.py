@@ -25,7 +25,7 @@ from meanfield.theory.laws import (
     single_site_overlap,
 )
 from meanfield.theory.loops import log_update_energies, loop_exponent
-from meanfield.theory.mean_field.concatenated_errors import concatenated_label_refusal, concatenated_terms
+from meanfield.theory.mean_field.concatenated import concatenated_label_refusal, concatenated_terms
 from meanfield.theory.mean_field.label_term import label_profiles
 from meanfield.theory.mean_field.layers import gate_energies, mean_field_profiles, white_product
 from meanfield.theory.transformers.terms import label_refusal, token_terms

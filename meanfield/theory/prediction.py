@@ -22,17 +22,17 @@ from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.theory.levels.base import Level, Options
-from meanfield.theory.levels.loops import LoopLawLevel, LoopMeanFieldLevel
-from meanfield.theory.levels.nets import (
+from meanfield.theory.levels import (
     ConcatenatingMeanFieldLevel,
     ExactLevel,
     FiniteChannelsLevel,
     LawLevel,
+    Level,
     MeanFieldLevel,
+    Options,
     StagedMeanFieldLevel,
 )
-from meanfield.theory.levels.transformers import TokenStreamMeanFieldLevel
+from meanfield.theory.levels_of_streams import LoopLawLevel, LoopMeanFieldLevel, TokenStreamMeanFieldLevel
 from meanfield.theory.maps import require_predictable
 
 LEVELS: tuple[Level, ...] = (

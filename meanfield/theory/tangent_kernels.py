@@ -33,7 +33,7 @@ from meanfield.common.machine import NUMBER_BYTES, require_bytes
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array, require_array, takes
 from meanfield.nets.layered import INPUT_LAYOUT, Sequential
-from meanfield.nets.maps import Linear, Map
+from meanfield.nets.maps import Map
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.theory.maps import (
     TRANSPORTS,
@@ -123,7 +123,7 @@ def _through(unit: Unit, name: str, below: OnGrid, source: OnGrid | None) -> Tra
     if unit.concatenates and source is not None:
         joined = (*source[0], *joined)
     elif source is not None:
-        if not any(isinstance(member, Linear) for member in unit.branch):
+        if not any(member.mixes_channels for member in unit.branch):
             raise NoTransport(
                 "its branch has no linear map of its own, so that it correlates with the value that it is added to, "
                 "channel by channel; put one into the branch",

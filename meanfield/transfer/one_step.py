@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import PremiseWarning, require_choice
-from meanfield.execution.step_scales import step_scales
+from meanfield.execution.training import step_scales
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid

@@ -29,7 +29,7 @@ from meanfield.simulation.kernels.gram_process import has_gram_process
 from meanfield.theory.laws import log_path_sum_scale
 from meanfield.theory.learning_rate import POWER, law_over_depth, learning_rate_exponent, log_scale
 from meanfield.theory.loops import time_refusal
-from meanfield.theory.mean_field.concatenated_errors import (
+from meanfield.theory.mean_field.concatenated import (
     concatenated_label_refusal,
     concatenated_output_refusal,
     concatenated_terms,

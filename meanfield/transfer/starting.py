@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import PremiseWarning, require_choice
-from meanfield.execution.step_scales import step_scales
+from meanfield.execution.training import step_scales
 from meanfield.execution.workers import Workers
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net

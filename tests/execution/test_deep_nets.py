@@ -31,8 +31,8 @@ def test_bytes_are_those_of_every_layer_counted(net, weights):
 def test_a_million_layers_are_not_met(monkeypatch):
     """Products are listed of nets of a few layers alone; the bytes of the Gram process are 80 a layer."""
     met = []
-    own = cost.shapes_by_map
-    monkeypatch.setattr(cost, "shapes_by_map", lambda units, *shapes: met.append(len(units)) or own(units, *shapes))
+    own = cost._products
+    monkeypatch.setattr(cost, "_products", lambda net: met.append(len(net.units)) or own(net))
     net = mf.MLP(depth=10**6, width=2)
     deep = mf.memory(net, weights="dense")
     assert met

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sims
-from meanfield.execution import digests
+from meanfield.execution import chunks
 from meanfield.execution.run import Run
 from sims import simulation as simulation_module
 from sims.common import results
@@ -149,14 +149,14 @@ def test_every_option_is_in_the_key(name, action, value, keys):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("edited", ["meanfield", "sims"])
 def test_all_code_is_in_the_key(name, edited, keys, monkeypatch):
-    simulation, real = simulation_module(name), digests.sources_digest
+    simulation, real = simulation_module(name), chunks.sources_digest
     assert simulation.main(_arguments(name)) == 0
     with monkeypatch.context() as patched:
-        digests.code_digest.cache_clear()
-        for module in (digests, results):
+        chunks.code_digest.cache_clear()
+        for module in (chunks, results):
             patched.setattr(module, "sources_digest", lambda root: "edited" if root.name == edited else real(root))
         assert simulation.main(_arguments(name)) == 0
-    digests.code_digest.cache_clear()
+    chunks.code_digest.cache_clear()
     assert keys[0] != keys[1]
 
 
@@ -224,7 +224,7 @@ def test_a_result_of_other_simulations_is_not_read_back(tmp_path, monkeypatch, c
     finished_run(looped_update, arguments, tmp_path / "run.nc")
     assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
     assert "reading the finished run" in capsys.readouterr().out
-    real = digests.sources_digest
+    real = chunks.sources_digest
     monkeypatch.setattr(results, "sources_digest", lambda root: "edited" if root.name == "sims" else real(root))
     assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 2
     assert "was not written by this run" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from meanfield.execution.step_scales import step_scales
+from meanfield.execution.training import step_scales
 from meanfield.transfer.tuning import tuned_rate
 from meanfield.verification.verdicts import Verdict
 from sims import training_length as study

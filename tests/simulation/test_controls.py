@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.measures.controls import CONTROLS, adjusted_terms, controls_refusal, known_means
 from meanfield.simulation.measures.energies import draw_energies
+from meanfield.simulation.measures.overlap_energy import CONTROLS, adjusted_terms, controls_refusal, known_means
 from meanfield.theory import finite_channel_factor
 from tests.draws import in_batches
 from tests.statistics import consistent

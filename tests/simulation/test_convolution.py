@@ -7,8 +7,8 @@ import pytest
 
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.arrays import on_numpy
-from meanfield.simulation.kernels import convolution as kernels
-from meanfield.simulation.kernels.convolution import DirectConvolution, draws_side_by_side
+from meanfield.simulation.kernels import stencils as kernels
+from meanfield.simulation.kernels.stencils import DirectConvolution, draws_side_by_side
 from tests import naive
 
 DIRECT = DirectConvolution()

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.nets.lattice import neighbours, reversed_neighbours
 from meanfield.simulation.arrays import Stencils
-from meanfield.simulation.kernels import patches
+from meanfield.simulation.kernels import stencils
 
 # Small grids, which are gathered site by site, and grids of 256 sites and more, run by run unless runs are short.
 GRIDS = [((4,), (3,)), ((5, 3), (3, 2)), ((300,), (4,)), ((16, 16), (3, 3)), ((12, 30), (5, 2)), ((150, 2), (3, 2))]
@@ -22,7 +22,7 @@ def rng():
 
 def test_both_ways_are_tried():
     tables = [neighbours(*lattice, "zero") for lattice in GRIDS]
-    runs = [patches._are_long(patches._runs(table)[0], table) for table in tables]
+    runs = [stencils._are_long(stencils._runs(table)[0], table) for table in tables]
     assert set(runs) == {True, False}
 
 
@@ -42,7 +42,7 @@ def test_gathered_patches_are_those_of_whole_arrays(rng, grid, kernel, padding, 
     given = lattice(grid, kernel, padding, stride)
     table = neighbours(*given)
     values = rng.normal(size=(2, 3, 2, np.prod(given[0]))).astype(precision)
-    gathered = patches.gather(values, table)
+    gathered = stencils.gather(values, table)
     assert gathered.dtype == precision
     np.testing.assert_array_equal(gathered, WHOLE.gather(values, table))
 
@@ -55,8 +55,8 @@ def test_the_transposed_gather_is_the_adjoint(rng, grid, kernel, padding, stride
     table, reversed_table = neighbours(*given), reversed_neighbours(*given)
     taps, sites = table.shape
     values, seen = rng.normal(size=(2, 3, 2, np.prod(given[0]))), rng.normal(size=(2, 3 * taps, 2 * sites))
-    pulled = patches.gather_transpose(seen, reversed_table, 2)
-    np.testing.assert_allclose(np.vdot(pulled, values), np.vdot(seen, patches.gather(values, table)), rtol=1e-12)
+    pulled = stencils.gather_transpose(seen, reversed_table, 2)
+    np.testing.assert_allclose(np.vdot(pulled, values), np.vdot(seen, stencils.gather(values, table)), rtol=1e-12)
     np.testing.assert_allclose(pulled, WHOLE.gather_transpose(seen, reversed_table, 2), atol=1e-12)
 
 
@@ -67,7 +67,7 @@ def test_shifted_gram_matrices_are_those_of_patches(rng, grid, kernel, padding, 
     table = neighbours(grid, kernel, padding)
     features = rng.normal(size=(1, 2, samples, table.shape[1]))
     flat = features.reshape(1, 2, -1)
-    gathered = patches.gather(features, table)
+    gathered = stencils.gather(features, table)
     of_patches = gathered.swapaxes(1, 2) @ gathered
-    summed = patches.sum_over_shifts(flat.swapaxes(1, 2) @ flat, table, samples)
+    summed = stencils.sum_over_shifts(flat.swapaxes(1, 2) @ flat, table, samples)
     np.testing.assert_allclose(summed, of_patches, atol=1e-12)

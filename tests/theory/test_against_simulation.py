@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.simulation.measures.controls import controls_refusal
+from meanfield.simulation.measures.overlap_energy import controls_refusal
 from meanfield.theory.finite_width import finite_width_allowance
 from meanfield.verification import exponent_of, growth_exponent
 from tests.draws import SINGLE, drop_an_offset

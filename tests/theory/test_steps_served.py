@@ -13,7 +13,7 @@ from meanfield.common.validation import PremiseWarning
 from meanfield.nets.maps import Bias, Linear, Pointwise, Weight
 from meanfield.nets.net import Unit
 from meanfield.optimizers.matrices import Muon
-from meanfield.theory.mean_field import plain_steps, residual_steps, sampled_loops, sampled_units
+from meanfield.theory.mean_field import plain_steps, residual_steps, sampled_units
 
 PAGE = (Path(mf.__file__).parent.parent / "docs" / "theory.md").read_text()
 TABLE = re.search(r"\| net \| signs \| polar factors \| others \|\n\|[-|]+\n((?:\|.*\n)+)", PAGE)
@@ -106,7 +106,7 @@ def few_draws(monkeypatch):
         monkeypatch.setattr(sampled_units, name, (2**6, 2))
     monkeypatch.setattr(sampled_units, "MANY", (2**9, 4))
     for name, value in {"UNITS": 2**6, "UNITS_UNDER_SIGNS": 2**6, "REPLICATES": 2}.items():
-        monkeypatch.setattr(sampled_loops, name, value)
+        monkeypatch.setattr(sampled_units, name, value)
     monkeypatch.setattr(residual_steps, "MOST_PATHS", 256)
     monkeypatch.setattr(plain_steps, "DRAWS", 2)
 

@@ -9,7 +9,7 @@ ReLU and a linear map are one map where both are done without arrays between the
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -20,7 +20,7 @@ from meanfield.nets.lattice import SiteTable, neighbours, reversed_neighbours
 from meanfield.nets.maps import Bias, Gain, Linear, Map, Pointwise, Weight
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.optimizers.linear_algebra import Factored, is_worth_factors
-from meanfield.simulation.kernels.convolution import DirectConvolution
+from meanfield.simulation.kernels.stencils import DirectConvolution
 from meanfield.simulation.maps.base import Multiplier, Setting, Use, WeightedOperation, operation
 from meanfield.simulation.maps.weightless import PointwiseOperation
 from meanfield.simulation.weights import Dense, WeightMatrix
@@ -41,7 +41,8 @@ class LinearOperation(WeightedOperation):
 
     def backward(self, spec: Linear, values: Any, kept: None, errors: Any, setting: Setting, in_place: bool) -> Any:
         if direct := direct_convolution(spec, setting):
-            return direct.convolve_transpose(matrix_of(spec, setting), errors, reversed_stencil(spec, setting))
+            shifts = stencil(spec, setting, reversed_neighbours)
+            return direct.convolve_transpose(matrix_of(spec, setting), errors, shifts)
         draws, _, rows, sites = errors.shape
         flat, first = errors.reshape(*errors.shape[:2], rows * sites), 0
         pulled: Any = None
@@ -50,7 +51,7 @@ class LinearOperation(WeightedOperation):
             pulled, first = part if pulled is None else pulled + part, first + size
         if spec.stays:
             return pulled.reshape(draws, -1, rows, sites)
-        return setting.arrays.gather_transpose(pulled, reversed_stencil(spec, setting), rows)
+        return setting.arrays.gather_transpose(pulled, stencil(spec, setting, reversed_neighbours), rows)
 
     def tangent(self, spec: Linear, values: Any, kept: None, moved: Any, setting: Setting) -> Any:
         return self._product(spec, moved, setting, False)
@@ -289,19 +290,10 @@ def patches_of(spec: Linear, values: Any, setting: Setting) -> Any:
     return setting.arrays.gather(values, stencil(spec, setting))
 
 
-def stencil(spec: Linear, setting: Setting) -> SiteTable:
-    """The neighbour table of a map's kernel."""
-    return neighbours(*_lattice(spec, setting))
-
-
-def reversed_stencil(spec: Linear, setting: Setting) -> SiteTable:
-    """The table of the transposed shifts."""
-    return reversed_neighbours(*_lattice(spec, setting))
-
-
-def _lattice(spec: Linear, setting: Setting) -> tuple[Any, ...]:
+def stencil(spec: Linear, setting: Setting, table: Callable[..., SiteTable] = neighbours) -> SiteTable:
+    """The table of neighbours of a map's kernel, or the one of the transposed shifts (`reversed_neighbours`)."""
     kernel = spec.kernel or (1,) * len(setting.grid)
-    return setting.grid, kernel, spec.padding, spec.dilation, spec.stride
+    return table(setting.grid, kernel, spec.padding, spec.dilation, spec.stride)
 
 
 def own_update(spec: Linear, error: Any, features: Any, setting: Setting) -> Any:
@@ -442,7 +434,7 @@ class RectifiedLinearOperation(LinearOperation):
         direct = direct_convolution(spec, setting)
         if direct and errors.shape[2] == values.shape[2]:
             return direct.convolve_transpose(
-                matrix_of(spec, setting), errors, reversed_stencil(spec, setting), gate=values
+                matrix_of(spec, setting), errors, stencil(spec, setting, reversed_neighbours), gate=values
             )
         below = super().backward(spec, values, kept, errors, setting, in_place)
         return GATED.backward(RELU, values, None, below, setting, True)

@@ -65,17 +65,19 @@ from meanfield.simulation.arrays import (
 )
 from meanfield.simulation.cost import BATCH_BYTES_HELD, chosen_weights, draw_bytes, draw_cost, step_bytes
 from meanfield.simulation.draws import draw_inputs, error_at_output, output_gradients, repeated_inputs
-from meanfield.simulation.groups import DEVICE_SPEED, draws_per_group
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.kernels.gram_process import draw_gram_energies, require_gram_process
 from meanfield.simulation.maps.base import operation_of
-from meanfield.simulation.measures.base import Cost, Measure, Pieces
-from meanfield.simulation.measures.controls import CONTROLS, adjusted_terms, controls_refusal, forward_controls
+from meanfield.simulation.measures.base import DEVICE_SPEED, Cost, Measure, Pieces, draws_per_group
 from meanfield.simulation.measures.overlap_energy import (
+    CONTROLS,
     LABELS,
     LEFT_OUT,
     ColumnEnergies,
     OverlapMethod,
+    adjusted_terms,
+    controls_refusal,
+    forward_controls,
     measured,
     overlap_method,
     overlap_per_label_term,
@@ -257,9 +259,27 @@ class Energies(Measure):
         return 1 if self.backend == "numpy" else self.together(net)
 
     def draw(self, net: Net, seed: int, draws: range) -> Pieces:
+        """The numbers of these draws alone on the host, of whole groups on a device.
+
+        Raises OverflowError where the precision does not reach.
+        """
         if self.of_whole_net:
             return draw_whole_steps(net, seed, draws, self)
-        return draw_energies_on(net, seed, draws, **self.options)
+        arrays = arrays_of(self.backend, self.precision)
+        with overflow_silent():
+            if arrays.normals is None:
+                numbers = draw_energies(net, seed, draws, arrays, **self.options)
+            else:
+                energies = partial(draw_energies, net, seed, arrays=arrays, **self.options)
+                together = draws_per_group(draw_bytes(net, self.weights, self.precision))
+                numbers = in_whole_groups(energies, draws, together)
+        if self.precision == "float32":
+            changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
+            require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
+        # All gates that can be shut may be shut at once.
+        activations = {part for unit in net.units for part in unit.maps if part.activates}
+        require_energies(numbers, may_vanish=any(operation_of(part).may_shut(part) for part in activations))
+        return numbers
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         own = {
@@ -272,12 +292,9 @@ class Energies(Measure):
         } | ({"optimizer": self.step.name, "epsilon": self.epsilon} if self.of_whole_net else {})
         own |= kept_of_draws(values, self.step)
         terms = {name: value for name, value in values.items() if name not in (*CONTROLS, KEPT)}
-        estimates = energy_estimates(terms, self._adjusted(net, values))
+        adjusted = adjusted_terms(values, cast(Sequential, net), self.inputs) if self.controls else {}
+        estimates = energy_estimates(terms, adjusted)
         return measured_dataset(net, estimates, own | inputs_described(self.inputs) | dict(attrs))
-
-    def _adjusted(self, net: Net, values: Pieces) -> Pieces:
-        """The terms less what their controls tell of them, where there are controls."""
-        return adjusted_terms(values, cast(Sequential, net), self.inputs) if self.controls else {}
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"optimizer": repr(self.optimizer)}
@@ -290,43 +307,13 @@ STEP_COLUMNS = 3
 PRODUCTS_OF_STEP = 12 / 5
 
 
-def draw_energies_on(
-    net: Net,
-    seed: int,
-    draws: range,
-    weights: str = "dense",
-    backend: str = "numpy",
-    precision: str = "float64",
-    **options: Any,
-) -> dict[str, Array]:
-    """`draw_energies` with the arrays of a backend: these draws alone on the host, whole groups on a device.
-
-    Raises OverflowError where the precision does not reach.
-    """
-    arrays = arrays_of(backend, precision)
-    with overflow_silent():
-        if arrays.normals is None:
-            numbers = draw_energies(net, seed, draws, arrays, weights, **options)
-        else:
-            energies = partial(draw_energies, net, seed, arrays=arrays, weights=weights, **options)
-            numbers = in_whole_groups(energies, draws, draws_per_group(draw_bytes(net, weights, precision)))
-    if precision == "float32":
-        changes = {name: np.sqrt(numbers[name]) for name in ("label_term", "output_term")}
-        require_range({"a pre-activation": numbers.pop(LARGEST)[:, 1:], **changes})
-    # All gates that can be shut may be shut at once.
-    activations = {part for unit in net.units for part in unit.maps if part.activates}
-    may_vanish = any(operation_of(part).may_shut(part) for part in activations)
-    require_energies(numbers, may_vanish)
-    return numbers
-
-
 def draw_energies(
     net: Net, seed: int, draws: range, arrays: Arrays = NUMPY, weights: str = "dense", **options: Any
 ) -> dict[str, Array]:
     """label_term, output_term and, beside white labels, overlap_energy of every draw, (D, L); output_error (D, 1).
 
     ``options`` are fields of `Energies`. With ``by_site`` the first two at every site too, as NAME_by_site
-    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.controls`. In single precision also
+    (D, L, S); with ``controls`` those of `meanfield.simulation.measures.overlap_energy`. In single precision also
     largest_pre_activation (D, N + 1).
     """
     asked = Energies(weights=weights, **options)
@@ -433,7 +420,7 @@ def energy_estimates(
 ) -> dict[str, Estimate | Means | DrawStatistic]:
     """Means and errors of the measured terms and of what follows from them draw by draw.
 
-    ``adjusted`` holds terms by the same names, of the same mean (`controls.adjusted_terms`), or nothing.
+    ``adjusted`` holds terms by the same names, of the same mean (`adjusted_terms`), or nothing.
     """
     profiles = {name: value for name, value in values.items() if value.ndim > 2}
     of_scales = ("relative_update_energy", "output_update_energy") if "output_update_energy" in values else ()

@@ -34,10 +34,9 @@ from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.simulation.arrays import BACKENDS, PRECISIONS, Arrays, arrays_of, overflow_silent, require_energies
 from meanfield.simulation.cost import MOST_DRAWS_PER_BATCH, step_bytes, step_operations
-from meanfield.simulation.groups import DEVICE_SPEED, runs_per_group
-from meanfield.simulation.kernels.convolution import draws_side_by_side
+from meanfield.simulation.kernels.stencils import draws_side_by_side
 from meanfield.simulation.maps.weighted import rectified_net
-from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.measures.base import DEVICE_SPEED, Cost, Measure, Pieces, runs_per_group
 from meanfield.simulation.passes import Forward, forward
 from meanfield.simulation.step_moves import (
     Kept,

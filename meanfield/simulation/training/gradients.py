@@ -18,7 +18,7 @@ from meanfield.nets.net import Net, uses
 from meanfield.optimizers.base import Gradient
 from meanfield.optimizers.linear_algebra import Direction, Factored, add_momentum, dense
 from meanfield.simulation.arrays import Arrays
-from meanfield.simulation.kernels.convolution import draws_side_by_side
+from meanfield.simulation.kernels.stencils import draws_side_by_side
 from meanfield.simulation.maps.base import Use, operation_of, weighted_operation_of
 from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.maps.weightless import Masks

@@ -29,8 +29,7 @@ from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.arrays import BACKENDS, NUMPY, PRECISIONS, Arrays, arrays_of
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import repeated_inputs
-from meanfield.simulation.groups import DEVICE_SPEED
-from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.measures.base import DEVICE_SPEED, Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, forward, gradient_changes
 from meanfield.simulation.training.data import drawn_weights
 from meanfield.simulation.training.losses import LOSSES, Loss

@@ -50,8 +50,7 @@ from meanfield.quantities.registry import measured_dataset, plain_dataset
 from meanfield.simulation.arrays import BACKENDS, PRECISIONS, Arrays, arrays_of, on_numpy
 from meanfield.simulation.cost import passes_bytes, step_operations, weight_bytes
 from meanfield.simulation.draws import draw_inputs
-from meanfield.simulation.groups import DEVICE_SPEED, runs_per_group
-from meanfield.simulation.measures.base import Cost, Measure, Pieces
+from meanfield.simulation.measures.base import DEVICE_SPEED, Cost, Measure, Pieces, runs_per_group
 from meanfield.simulation.measures.streams import energy, overlaps_of_rows
 from meanfield.simulation.passes import forward, require_residual_stream, units_below
 from meanfield.simulation.training.data import Batches, Data, checked_data, drawn_weights, given_data, require_in_range

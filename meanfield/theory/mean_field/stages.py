@@ -34,13 +34,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from meanfield.common.machine import NUMBER_BYTES, progress, require_bytes, seconds_refusal
 from meanfield.common.validation import Array, takes
 from meanfield.nets.activations import Activation, activation_named
-from meanfield.nets.maps import AveragePooling, Linear, Map
 from meanfield.nets.net import Shape
 from meanfield.nets.staged import Staged
 from meanfield.theory.mean_field.label_term import LayerAverages, LayerKernel, quadratic_sums
@@ -57,7 +57,7 @@ LAYER_SECONDS = 3e-6
 
 def stages_refusal(net: Staged) -> str:
     """Why the kernel between channels is not known of this net, and what to take; empty if it is."""
-    if any(isinstance(part, AveragePooling) for unit in net.units for part in unit.maps):
+    if net.downsampling == "pooling" and len(net.depth_by_stage) > 1:
         return (
             "means over windows between stages take the tangent kernel between two pairs of sites, behind four gates, "
             "which does not close: take downsampling='stride', or draw the net with `simulate`"
@@ -147,12 +147,12 @@ class StagedUnit:
         return self.skips and self.shortcut is None
 
 
-def layers_of(maps: Sequence[Map], below: Shape, sigma: Activation, inputs: int) -> list[Layer]:
+def layers_of(maps: Sequence[Any], below: Shape, sigma: Activation, inputs: int) -> list[Layer]:
     """The weight matrices of a branch, an activation before each, or of a shortcut."""
     layers: list[Layer] = []
     for part in maps:
         channels, grid = below
-        if isinstance(part, Linear):
+        if part.mixes_channels:
             (weight,) = part.weights
             factor = weight.variance * weight.fan_in * sigma.gain
             step = GridStep(inputs, grid, part.kernel, part.padding, part.stride)

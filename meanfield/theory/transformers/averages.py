@@ -125,7 +125,7 @@ class HiddenAverages:
 def hidden_averages(activation: Pointwise | Gate, variance: float) -> HiddenAverages:
     """Averages over hidden units of this variance."""
     sigma = activation_named(activation.activation)
-    if isinstance(activation, Gate):
+    if activation.pointwise_activation is None:
         averages: Callable[[Array], Array] = partial(_by_quadrature, _gated_units, sigma, variance)
     elif sigma.name in ("relu", "linear"):
         averages = partial({"relu": _relu_units, "linear": _linear_units}[sigma.name], variance)

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from meanfield.common.validation import Array
-from meanfield.nets.maps import Attention, Pointwise, Weight
+from meanfield.nets.maps import Weight
 from meanfield.nets.net import Net
 from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import require_room
@@ -249,7 +249,7 @@ def stream_moments(net: TokenStream) -> StreamMoments:
 
 def _hidden_gates(net: TokenStream) -> str:
     """The activation of the feed-forward net, if it is "relu" or "linear"."""
-    hidden = [branch.inner.activation for branch in net.branches if isinstance(branch.inner, Pointwise)]
+    hidden = (branch.inner.pointwise_activation for branch in net.branches)
     return next((name for name in hidden if name in ("relu", "linear")), "")
 
 
@@ -288,12 +288,12 @@ class _Reading:
 
 
 def _reading(branch: TokenBranch, width: int, tokens: int) -> _Reading:
-    inner, below, units = branch.inner, branch.gain_below, branch.channels
+    attention, below, units = branch.attention, branch.gain_below, branch.channels
     constants = (below, branch.gain_above, units / width, branch.multiplier)
-    if isinstance(inner, Attention):
-        table = uniform_averages(tokens) if inner.scale == "inverse" else softmax_averages(tokens, below**2)
-        return _Reading(True, table, (units / inner.heads, 0.0, 0.0), constants)
-    averages = hidden_averages(inner, below)
+    if attention:
+        table = uniform_averages(tokens) if attention.scale == "inverse" else softmax_averages(tokens, below**2)
+        return _Reading(True, table, (units / attention.heads, 0.0, 0.0), constants)
+    averages = hidden_averages(branch.inner, below)
     return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from meanfield.common.seeds import stream
-from meanfield.simulation import arrays, groups
+from meanfield.simulation import arrays
+from meanfield.simulation.measures import base
 from tests import strict_arrays
 
 
@@ -20,7 +21,7 @@ def cupy(request, monkeypatch):
             arrays.arrays_of("cupy", "float64")
         except (ModuleNotFoundError, OSError) as missing:
             pytest.skip(str(missing))
-    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 8)
+    monkeypatch.setattr(base, "MOST_DRAWS_PER_GROUP", 8)
     yield "cupy"
     arrays.arrays_of.cache_clear()
 

@@ -8,11 +8,12 @@ import meanfield as mf
 from meanfield.common.seeds import stream_key
 from meanfield.execution import chunks
 from meanfield.execution.run import Run
-from meanfield.simulation import groups
 from meanfield.simulation.arrays import arrays_of
 from meanfield.simulation.cost import draw_bytes
-from meanfield.simulation.groups import FEWEST_DRAWS, MOST_DRAWS_PER_GROUP, draws_per_group
-from meanfield.simulation.measures.energies import Energies, draw_energies, draw_energies_on
+from meanfield.simulation.measures import base
+from meanfield.simulation.measures.base import FEWEST_DRAWS, MOST_DRAWS_PER_GROUP, draws_per_group
+from meanfield.simulation.measures.energies import Energies, draw_energies
+from tests.draws import draw_energies_on
 from tests.statistics import consistent
 
 NET = mf.MLP(depth=3, width=24, outputs=3)
@@ -32,7 +33,7 @@ def _exact_difference(net, backend, weights, precision):
 @pytest.mark.parametrize("weights", ["dense", "lazy"])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_draws_meet_the_exact_expectation(cupy, monkeypatch, weights, precision):
-    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
+    monkeypatch.setattr(base, "MOST_DRAWS_PER_GROUP", 512)
     measured, agrees = _exact_difference(NET, cupy, weights, precision)
     assert agrees
     assert {name: measured.attrs[name] for name in ("backend", "precision", "weights")} == {
@@ -44,7 +45,7 @@ def test_draws_meet_the_exact_expectation(cupy, monkeypatch, weights, precision)
 
 def test_weights_of_a_variance_a_fifth_too_large_are_seen(cupy, monkeypatch):
     """Negative control of the comparison above, by 8 standard errors or more in six seeds of six; a tenth is 5 to 6."""
-    monkeypatch.setattr(groups, "MOST_DRAWS_PER_GROUP", 512)
+    monkeypatch.setattr(base, "MOST_DRAWS_PER_GROUP", 512)
     assert not _exact_difference(mf.MLP(depth=3, width=24, outputs=3, weight_variance=2.4), cupy, "dense", "float64")[1]
 
 

@@ -9,8 +9,8 @@ from meanfield.nets.maps import Weight
 from meanfield.simulation import arrays
 from meanfield.simulation import weights as matrices
 from meanfield.simulation.kernels.gaussians import NormalSource
-from meanfield.simulation.measures.energies import draw_energies_on
 from meanfield.simulation.weights import Lazy, Slabs
+from tests.draws import draw_energies_on
 
 # docs/precision.md: the mean relative difference of an update energy, float32 over float64, and its largest spread.
 BIAS, SPREAD = 1e-6, 1e-5

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.simulation.arrays import arrays_of
-from meanfield.simulation.kernels import patches
+from meanfield.simulation.kernels import stencils
 from meanfield.simulation.measures import overlap_energy
-from meanfield.simulation.measures.energies import draw_energies_on
-from tests.draws import given_draw
+from tests.draws import draw_energies_on, given_draw
 from tests.strategies import architectures, transformers
 
 # Rounding relative to the largest element: a few hundred operations deep.
@@ -97,6 +96,6 @@ def test_the_device_is_asked(cupy, monkeypatch):
     """Negative control of all of the above: with a loop of the host's in their place, the passes do not run."""
     device = arrays_of(cupy, "float64")
     monkeypatch.setattr(overlap_energy, "DENSE_UNITS", 0)
-    object.__setattr__(device, "gather", patches.gather)
+    object.__setattr__(device, "gather", stencils.gather)
     with pytest.raises(Exception, match=r"cannot determine Numba type|(?i:implicit conversion to a NumPy array)|cupy"):
         draw_energies_on(NETS["conv, probe"], 0, range(2), backend=cupy)

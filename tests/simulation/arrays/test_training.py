@@ -9,7 +9,7 @@ from meanfield.execution import chunks
 from meanfield.execution.run import Run
 from meanfield.execution.training import training_run
 from meanfield.optimizers import Sophia
-from meanfield.simulation import groups
+from meanfield.simulation.measures import base
 from meanfield.simulation.measures.step_scales import StepScales
 from meanfield.simulation.training import training
 from meanfield.simulation.training.trained import STEPS_BETWEEN_LOOKS
@@ -184,9 +184,9 @@ def test_losses_that_are_fetched_by_the_dozen_stand_at_their_steps(cupy, steps):
 
 
 def test_a_group_of_runs_keeps_a_device_at_work_and_no_longer():
-    assert groups.runs_per_group(1 << 20, 1e6) == groups.MOST_RUNS_PER_GROUP
-    assert groups.runs_per_group(1 << 20, 1e10) == 10
-    assert groups.runs_per_group(1 << 20, 1e15) == groups.runs_per_group(1 << 40, 1e6) == 1
+    assert base.runs_per_group(1 << 20, 1e6) == base.MOST_RUNS_PER_GROUP
+    assert base.runs_per_group(1 << 20, 1e10) == 10
+    assert base.runs_per_group(1 << 20, 1e15) == base.runs_per_group(1 << 40, 1e6) == 1
 
 
 def _stable_rate_of_own_weights(net, data, **options):

@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import BatchNormalisation, Dropout, Pointwise
-from meanfield.nets.net import Chain, Unit, shapes_by_map
+from meanfield.nets.net import Chain, Unit
 from meanfield.simulation.maps.weightless import Masks
 from meanfield.simulation.training.data import Batches, drawn_weights
 from tests import derivable
@@ -40,9 +40,10 @@ def data_of(net):
 
 def mask_shapes(net):
     """(C, B, S) of the values that are dropped, in the order of the pass."""
-    parts = shapes_by_map(net.all_units, net.value_shapes)
     return [
-        (part.rate, (channels, BATCH, prod(grid))) for *_, part, (channels, grid) in parts if isinstance(part, Dropout)
+        (part.rate, (channels, BATCH, prod(grid)))
+        for *_, part, (channels, grid) in net.map_shapes
+        if isinstance(part, Dropout)
     ]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.nets.activations import LINEAR, RELU
-from meanfield.theory.first_order_alike_sites import AlikeSites, of_pairs, relu
+from meanfield.theory.first_order_kernels import AlikeSites, of_pairs, relu
 from tests.statistics import consistent
 
 CORRELATIONS = (0.0, 0.3, 0.9, 0.999, 1 - 1e-7)

@@ -7,15 +7,13 @@ import meanfield as mf
 from meanfield.theory import (
     finite_channel_factor,
     finite_channel_refusal,
-    first_order_alike_sites,
-    first_order_every_pair,
+    first_order_kernels,
     mean_field_profiles,
 )
 from meanfield.theory.finite_channels import resummed
-from meanfield.theory.first_order_alike_sites import first_order
-from meanfield.theory.first_order_every_pair import first_order_of_pairs
-from meanfield.theory.mean_field.fluctuations import gram_excess
+from meanfield.theory.first_order_kernels import first_order, first_order_of_pairs
 from meanfield.theory.mean_field.layers import white_input
+from meanfield.theory.mean_field.whole_update import gram_excess
 from tests.draws import SINGLE
 from tests.statistics import consistent
 from tests.theory.finite_channels import drawn
@@ -58,14 +56,14 @@ def test_linear_nets_notice_what_is_dropped(dropped, monkeypatch):
     net = _net(activation="linear", kernel=(3,))
     exact = finite_channel_factor(net) - 1
     if dropped == "exchanged":
-        part = first_order_alike_sites._added_to_crossed
+        part = first_order_kernels._added_to_crossed
         monkeypatch.setattr(
-            first_order_alike_sites, "_added_to_crossed", lambda *of: part(*of) * np.eye(6)[0][:, None, None]
+            first_order_kernels, "_added_to_crossed", lambda *of: part(*of) * np.eye(6)[0][:, None, None]
         )
     if dropped == "own noise":
-        part = first_order_alike_sites._added_to_joint
+        part = first_order_kernels._added_to_joint
         monkeypatch.setattr(
-            first_order_alike_sites, "_added_to_joint", lambda *of: part(*of) * np.diag([1, 1, 1, 0])[..., None, None]
+            first_order_kernels, "_added_to_joint", lambda *of: part(*of) * np.diag([1, 1, 1, 0])[..., None, None]
         )
     off = first_order(net, given_input=dropped == "input") / exact - 1
     assert np.abs(off).max() > 0.05
@@ -199,13 +197,13 @@ def test_inputs_without_features_are_refused():
 def test_pairs_of_points_have_no_order():
     """First orders behind gates are those of (u, u') and of (u', u) alike, where no two sites see the same stencil."""
     net = mf.ConvNet(depth=4, channels=16, grid=(3,), kernel=(2,), padding="zero", readout="convolution")
-    pairs, gain = first_order_every_pair.Pairs(net), net.sigma.gain
+    pairs, gain = first_order_kernels.Pairs(net), net.sigma.gain
     image = np.random.default_rng(0).standard_normal(net.input_shape)
-    below = first_order_every_pair._first_layer(net, pairs, first_order_every_pair._input_moments(net, pairs), image)
+    below = first_order_kernels._first_layer(net, pairs, first_order_kernels._input_moments(net, pairs), image)
     for channels in net.channels_by_layer[1:]:
-        seen = first_order_every_pair._responses(net, pairs, below)
-        orders = first_order_every_pair._behind_gates(pairs, below, seen, gain)
-        below = first_order_every_pair._layer_above(net, pairs, below, seen, channels, fixed=False)
+        seen = first_order_kernels._responses(net, pairs, below)
+        orders = first_order_kernels._behind_gates(pairs, below, seen, gain)
+        below = first_order_kernels._layer_above(net, pairs, below, seen, channels, fixed=False)
     for order in orders:
         assert order.any()
         np.testing.assert_allclose(order, order[pairs.swapped], atol=1e-12 * np.abs(order).max())

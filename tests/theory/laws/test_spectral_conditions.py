@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from meanfield.theory.update_norms import branch_products
+from meanfield.theory.laws import branch_products
 
 norms = st.fractions(min_value=Fraction(1, 50), max_value=50, max_denominator=50)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from meanfield.parameterizations import HYPERPARAMETERS, OPTIMIZER_NAMES, TABLES, WEIGHTS, Scaling, hyperparameter_table
-from meanfield.theory.update_norms import derive_scaling
+from meanfield.theory.laws import derive_scaling
 
 
 def derived(optimizer, block_depth):

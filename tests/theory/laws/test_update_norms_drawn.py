@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meanfield.parameterizations import transfer_hyperparameters
-from meanfield.theory.update_norms import derive_scaling
+from meanfield.theory.laws import derive_scaling
 from tests.statistics import consistent
 
 DRAWS = 2048

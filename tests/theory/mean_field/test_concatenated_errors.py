@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.mean_field.concatenated import concatenated_profiles
-from meanfield.theory.mean_field.concatenated_errors import (
+from meanfield.theory.mean_field.concatenated import (
     concatenated_label_profiles,
     concatenated_output_profiles,
+    concatenated_profiles,
 )
 from tests.draws import SINGLE, terms_alone
 from tests.statistics import consistent

@@ -8,9 +8,13 @@ from meanfield.common.gaussian_averages import mean_square
 from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.activations import activation_named
 from meanfield.simulation.measures.propagation import ActivationStatistics
-from meanfield.theory.mean_field.fluctuations import chain_corrections, gram_excess, mean_field_chain
 from meanfield.theory.mean_field.layers import forward_moments, gate_energies, white_input, white_product
-from meanfield.theory.mean_field.whole_update import thin_input_warning
+from meanfield.theory.mean_field.whole_update import (
+    chain_corrections,
+    gram_excess,
+    mean_field_chain,
+    thin_input_warning,
+)
 from tests.statistics import consistent
 
 DRAWS = 1500

@@ -11,12 +11,11 @@ import meanfield as mf
 from meanfield.nets.activations import activation_named
 from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.matrices import Muon
-from meanfield.theory.mean_field.births import polar_births, sign_births
 from meanfield.theory.mean_field.label_term import LayerAverages
 from meanfield.theory.mean_field.output_term import ConvolutionDrive
-from meanfield.theory.mean_field.plain_steps import plain_step_refusal, plain_step_terms
-from meanfield.theory.mean_field.sampled_channels import SampledChannels
+from meanfield.theory.mean_field.plain_steps import SampledChannels, plain_step_refusal, plain_step_terms
 from meanfield.theory.mean_field.sampled_units import sampled_averages
+from meanfield.theory.mean_field.step_terms import polar_births, sign_births
 from meanfield.theory.two_points import EveryPair
 from tests.statistics import consistent
 

@@ -12,8 +12,7 @@ from meanfield.parameterizations import hyperparameter_table
 from meanfield.theory.laws import residual_exponent
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.mean_field import residual_steps
-from meanfield.theory.mean_field.residual_steps import residual_step_terms
-from meanfield.theory.mean_field.stream_gates import GatePaths, GateWalk, PairGates
+from meanfield.theory.mean_field.residual_steps import GatePaths, GateWalk, PairGates, residual_step_terms
 from tests.statistics import consistent
 
 BOTH = ("adamw", "muon")

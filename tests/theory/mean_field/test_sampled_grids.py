@@ -8,9 +8,9 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.theory.laws import residual_exponent
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.mean_field import sampled_units
-from meanfield.theory.mean_field.patches import Patches
 from meanfield.theory.mean_field.plain_steps import plain_step_terms
 from meanfield.theory.mean_field.sampled_units import sampled_averages
+from meanfield.theory.two_points import Patches
 from tests.statistics import consistent
 
 pytestmark = pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")

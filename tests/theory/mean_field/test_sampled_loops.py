@@ -5,8 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.optimizers.first_steps import FirstStep
-from meanfield.theory.mean_field import sampled_loops
-from meanfield.theory.mean_field.sampled_loops import Queried, loop_step_terms
+from meanfield.theory.mean_field import sampled_units
+from meanfield.theory.mean_field.sampled_units import Queried, loop_step_terms
 from tests.statistics import consistent
 
 
@@ -107,7 +107,7 @@ def test_energies_beyond_floats_are_an_error():
 def test_more_replicates_lower_the_error_that_is_stated(monkeypatch):
     loop = mf.TiedLoop(depth=3, width=64)
     few = loop_step_terms(loop, FirstStep("adamw"))
-    monkeypatch.setattr(sampled_loops, "REPLICATES", 32)
+    monkeypatch.setattr(sampled_units, "REPLICATES", 32)
     many = loop_step_terms(loop, FirstStep("adamw"))
     assert many.attrs["relative_error"] < few.attrs["relative_error"]
     assert np.abs(few.update / many.update - 1).max() < 6 * few.attrs["relative_error"]

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.nets.maps import Attention, Gate, Pointwise
 from meanfield.theory.maps import Kind
-from meanfield.theory.transformers.every_pair import MOST_PAIRED, pair_terms
-from meanfield.theory.transformers.inner_maps import inner_map
+from meanfield.theory.transformers.every_pair import MOST_PAIRED, inner_map, pair_terms
 from meanfield.theory.transformers.terms import stream_moments
 from tests.statistics import consistent
 
@@ -40,16 +38,22 @@ def test_linear_units_without_logits_need_no_average():
 
 
 @pytest.mark.parametrize(
-    "part",
-    [Attention(2, "inverse", causal=True), Attention(2, "inverse_sqrt", causal=True), Pointwise("relu"), Gate("silu")],
+    ("options", "place"),
+    [
+        ({"causal": True, "attention_scale": "inverse"}, 0),
+        ({"causal": True, "attention_scale": "inverse_sqrt"}, 0),
+        ({"activation": "relu"}, 1),
+        ({"activation": "swiglu"}, 1),
+    ],
 )
-def test_errors_go_down_by_the_transpose(part):
+def test_errors_go_down_by_the_transpose(options, place):
     """tr C O X = tr (O^T C) X for moments X and errors C of six points that are all different."""
     rng = np.random.default_rng(0)
     moments, errors, covariance, kernel = (side @ side.T for side in rng.normal(size=(4, 6, 6)))
     shape = (2, 3, 2, 3)
     kind = Kind(12, covariance.reshape(shape), kernel.reshape(shape), np.zeros((2, 3)))
-    inner = inner_map(part, (kind, kind, kind))
+    branch = mf.Transformer(depth=1, width=12, heads=2, tokens=3, **options).branches[place]
+    inner = inner_map(branch, (kind, kind, kind))
     none = np.zeros((6, 6))
     above = np.sum(errors * inner.up(moments, none, none, none)[0])
     below = np.sum(inner.down(errors, none)[0] * moments)

@@ -7,8 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.nets.maps import Attention
-from meanfield.theory.transformers.tied import EveryToken, ExchangeableTokens, tied_steps
-from meanfield.theory.transformers.tied_attention import DrawnHeads
+from meanfield.theory.transformers.tied import DrawnHeads, EveryToken, ExchangeableTokens, tied_steps
 from tests.statistics import consistent
 from tests.theory.transformers.tied.naive_stream import naive_covariances
 

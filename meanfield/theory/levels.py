@@ -1,42 +1,52 @@
-"""The levels of theory of nets of layers, of stages and of concatenating blocks.
+"""A level of theory that `predict` chooses from: what it is asked, which nets it serves and what it answers.
+
+Here are the levels of nets of layers, of stages and of concatenating blocks; `meanfield.theory.levels_of_streams` has
+those of loops and Transformers.
 
 The exact level has every quantity at finite width, for fully-connected nets whose gates are fair coins or none. The
 law level is the papers' depth law, its prefactor taken from the mean field at one layer. The mean-field level is the
 leading order in 1/channels, for any sites, padding and, in plain nets, any batch; that of nets whose blocks
 concatenate the leading order in 1/growth. The level of finite channels has what plain nets add to it at their own
 number of channels.
+
+One step of any optimizer from rest in any net of layers: which theory serves it.
+
+Plain nets of few places have recursions. Those of more, nets with skip connections, and layers that differ are followed
+over sampled units. Residual MLPs of one sample and of 'relu' or 'linear' units also have a recursion for errors that
+do not depend on features. Sampled units then say by what factor the outputs' own errors change it, which tends to 1
+where outputs are few against the width.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
 
-from meanfield.common.validation import Array, PremiseWarning
+from meanfield.common.validation import Array, PremiseWarning, inputs_described, takes
 from meanfield.nets.dense import DenseNet
 from meanfield.nets.directions import DirectionPair, checked_pairs, pair_name
 from meanfield.nets.inputs import PLAIN_BATCH, Batch, require_batch
 from meanfield.nets.layered import Sequential
 from meanfield.nets.residual import Residual
 from meanfield.nets.staged import Staged
-from meanfield.quantities.registry import log_mean, with_logarithms
+from meanfield.optimizers.first_steps import FirstStep
+from meanfield.quantities.registry import Coordinates, log_mean, predicted_dataset, with_logarithms
 from meanfield.theory.exact import exact_residual_terms, exact_terms, label_spread, pair_moments, relative_spread
 from meanfield.theory.finite_channels import finite_channel_factor, finite_channel_refusal, unchecked_channels_warning
 from meanfield.theory.laws import sum_of_minima
-from meanfield.theory.levels.base import OPTIMIZER, REFUSED, SCALES, Level, Options
-from meanfield.theory.mean_field.concatenated_errors import (
+from meanfield.theory.mean_field.concatenated import (
     concatenated_label_refusal,
     concatenated_output_refusal,
     concatenated_terms,
 )
 from meanfield.theory.mean_field.label_term import correlated_term, label_profiles, label_term_refusal
-from meanfield.theory.mean_field.layered_steps import layered_step_refusal, layered_step_terms
 from meanfield.theory.mean_field.layers import mean_field_profiles, require_floats
 from meanfield.theory.mean_field.output_term import (
     batch_output_term,
@@ -44,13 +54,16 @@ from meanfield.theory.mean_field.output_term import (
     output_error,
     output_term_refusal,
 )
-from meanfield.theory.mean_field.plain_steps import few_channels_warning
+from meanfield.theory.mean_field.plain_steps import few_channels_warning, plain_step_refusal, plain_step_terms
+from meanfield.theory.mean_field.residual_steps import residual_step_refusal, residual_step_terms
+from meanfield.theory.mean_field.sampled_units import sampled_averages, sampled_step_refusal
 from meanfield.theory.mean_field.stages import (
     staged_label_refusal,
     staged_output_refusal,
     staged_terms,
     stages_refusal,
 )
+from meanfield.theory.mean_field.step_terms import StepTerms
 from meanfield.theory.mean_field.whole_update import (
     LogTerms,
     finite_channels_note,
@@ -60,6 +73,102 @@ from meanfield.theory.mean_field.whole_update import (
     whole_update,
 )
 from meanfield.theory.recursions import GATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `predict` is asked beside the level, and its defaults."""
+
+    inputs: Array | None = None
+    batch: Batch | None = None
+    loss: str = "squared"
+    pairs: Iterable[Any] | None = None
+    spread: bool = False
+    correlations: bool = False
+    by_site: bool = False
+    scales: bool = False
+    accuracy: float | None = None
+    step: FirstStep = field(default_factory=FirstStep)
+
+    @property
+    def asked(self) -> set[str]:
+        """Names of the options that differ from their defaults."""
+        given = {name for name in ("inputs", "batch", "pairs", "accuracy") if getattr(self, name) is not None}
+        flags = {name for name in ("spread", "correlations", "by_site", "scales") if getattr(self, name)}
+        differs = {"loss": self.loss != "squared", "optimizer": not self.step.is_descent}
+        return given | flags | {name for name, asked in differs.items() if asked}
+
+    @property
+    def of_one_step(self) -> bool:
+        """Whether what the step changes is asked relative to layers, and of outputs, as always of other optimizers."""
+        return self.scales or not self.step.is_descent
+
+
+class Level(ABC):
+    """One level of theory for one kind of net, loops being one.
+
+    Attributes:
+        name: how `predict` calls it.
+        family: what kind of net it is for.
+        whose: those of that kind that it serves, in words.
+        refusals: by option that some level of this kind takes, why another one does not: the first that applies is
+            given, filled in with the ``level``, the net's ``kind`` and its ``readout``.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[type]
+    whose: ClassVar[str]
+    refusals: ClassVar[Mapping[str, str]]
+
+    def has(self, net: Any, inputs: Array | None) -> bool:
+        """Whether there is this level of theory for the net; there is unless a level says otherwise."""
+        return True
+
+    @abstractmethod
+    def takes(self, net: Any, options: Options) -> set[str]:
+        """Names of the options that this level takes for it."""
+
+    @abstractmethod
+    def predict(self, net: Any, options: Options) -> xr.Dataset:
+        """The dataset of `meanfield.predict`, for what this level serves."""
+
+    def serves(self, net: Any, options: Options) -> str | None:
+        """None, or the reason why this level does not predict this."""
+        if not self.has(net, options.inputs):
+            return f"{self.name!r} is for {self.whose}"
+        accepted, readout = self.takes(net, options), getattr(net, "readout", "")
+        for option, sentence in self.refusals.items():
+            if option in options.asked - accepted:
+                return sentence.format(level=self.name, kind=type(net).__name__, readout=readout)
+        return None
+
+    def dataset(
+        self,
+        net: Any,
+        options: Options,
+        values: Mapping[str, Array],
+        attrs: Mapping[str, Any] | None = None,
+        coords: Coordinates | None = None,
+    ) -> xr.Dataset:
+        """The values with the level, the inputs and ``attrs`` as attributes."""
+        described = {"level": self.name, **inputs_described(options.inputs), **(attrs or {})}
+        return predicted_dataset(net, values, described, coords)
+
+
+ACCURACY = (
+    "accuracy is that of averages over softmaxes of random logits, of Transformers at level 'mean_field'; this is "
+    "level {level!r} of {kind}: leave it out"
+)
+OPTIMIZER = (
+    "the step of another optimizer than descent is predicted at level 'mean_field' of nets of layers and of loops; "
+    "this is level {level!r} of {kind}: leave optimizer out, or draw it with `simulate`"
+)
+SCALES = (
+    "scales of layers relative to themselves and of the outputs are predicted at level 'mean_field' of nets of layers; "
+    "this is level {level!r} of {kind}: leave scales out, or draw them by `simulate` with `Energies(scales=True)`"
+)
+REFUSED = {"accuracy": ACCURACY, "optimizer": OPTIMIZER, "scales": SCALES}
+
 
 OVERLAPS = "overlaps of pairs and spreads are predicted at level 'exact' alone; level is {level!r}"
 BATCHES = (
@@ -419,3 +528,48 @@ def _warn(*sentences: str) -> None:
 
 def _label_term(net: Sequential, inputs: Array | None, batch: Batch) -> Array:
     return correlated_term(net, inputs, batch.input_correlation, label_covariance(net, inputs, batch))
+
+
+@takes(Sequential)
+def layered_step_terms(
+    net: Sequential, step: FirstStep, inputs: Array | None = None, loss: str = "squared"
+) -> StepTerms:
+    """The terms of one step of this optimizer from rest, at learning rate 1.
+
+    Raises:
+        ValueError: a net, an input or an optimizer without this theory, saying why.
+        OverflowError: energies outside the range of floats.
+
+    Source: docs/theory.md section 24.
+    """
+    if why := layered_step_refusal(net, step, inputs):
+        raise ValueError(why)
+    if not plain_step_refusal(net, step, inputs):
+        return plain_step_terms(net, step, inputs, loss)
+    sampled = sampled_averages(net, step, inputs, loss)
+    label, output, update = sampled.energies
+    value, attrs = sampled.values, dict[str, Any](sampled.attrs)
+    error = float((sampled.errors / sampled.energies).max())
+    if net.has_skips and not residual_step_refusal(net, step, inputs):
+        known: Any = residual_step_terms(net, step, inputs)
+        share = known.label[-1] / known.update[-1]  # of the labels' error: 1 where a step does not know its size
+        correction = share * np.append(known.update, known.outputs) / label
+        if loss == "cross_entropy":  # labels that are no Gaussians
+            correction[-1] = correction[-2]
+        label, output, update = (each * correction for each in (label, output, update))
+        value, attrs = known.value, dict(known.attrs) | attrs
+        error = float(np.hypot(error, attrs.get("relative_error", 0.0)))
+    return StepTerms(
+        update=update[:-1],
+        value=value,
+        label=label[:-1],
+        output=output[:-1],
+        outputs=float(update[-1]),
+        attrs=attrs | {"relative_error": error},
+    )
+
+
+@takes(Sequential)
+def layered_step_refusal(net: Sequential, step: FirstStep, inputs: Array | None = None) -> str:
+    """Why `layered_step_terms` does not serve this net and this optimizer, and what to take; empty if it does."""
+    return plain_step_refusal(net, step, inputs) and sampled_step_refusal(net, step, inputs)
