@@ -1,5 +1,6 @@
 """Simulations: `python -m sims.NAME --help`. A study is a module of its own, or a folder where it is long."""
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -26,3 +27,10 @@ def simulation(name: str) -> Any:
     """
     home = import_module(f"sims.{name}{_HOMES[name]}")
     return home.COMMAND if _HOMES[name] == ".__main__" else home.STUDY
+
+
+def listed(name: str) -> str:
+    """What a command asks, in a line: ``LISTED = "..."`` of its module, which is read, as it loads too much."""
+    path = _FOLDER.joinpath(*f"{name}{_HOMES[name]}".split(".")).with_suffix(".py")
+    words = re.search(r'^LISTED = "(.*)"$', path.read_text(encoding="utf-8"), re.MULTILINE)
+    return words[1] if words else ""

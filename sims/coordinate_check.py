@@ -75,6 +75,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, number, slope, table
 
 NAME = "coordinate_check"
+LISTED = "how far nets move in a few steps, for every hyperparameter table"
 
 OPTIONS = (
     *BLOCK_OPTIONS,

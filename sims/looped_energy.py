@@ -47,6 +47,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, against, drawn, number, table
 
 NAME = "looped_energy"
+LISTED = "whether weight-tied loops keep their energy as they get longer"
 
 # What is asked for.
 

@@ -48,6 +48,7 @@ from sims.common.training_data import training_data
 from sims.common.tuned_nets import MOVED, STEP_DRAWS, median_scales, own_seeds
 
 NAME = "looped_rates"
+LISTED = "whether tuned rates of looped Transformers align over loops"
 
 # What is asked for.
 

@@ -46,6 +46,7 @@ from sims.common.training_data import shared_training_data, trained_net
 from sims.common.tuned_nets import MOVED, STEP_DRAWS, median_scales, own_seeds
 
 NAME = "training_length"
+LISTED = "how the rate that trains best goes with steps, batch and schedule"
 
 # What is asked for.
 

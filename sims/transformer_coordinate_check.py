@@ -67,6 +67,7 @@ from sims.common.tables import Column, Grid, Table, number, slope
 from sims.common.training_data import training_data
 
 NAME = "transformer_coordinate_check"
+LISTED = "how far GPT-like nets move in a few steps, table by table"
 
 # What is asked for.
 

@@ -28,6 +28,8 @@ from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 from sims.common.study import Study
 
+LISTED = "how the one-step change and eta* depend on the batch"
+
 # Grid of the convolutional nets on white noise.
 NOISE_GRID = (8,)
 # The largest batches that nets with sites take; each sample has a grid of them.

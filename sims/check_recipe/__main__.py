@@ -17,6 +17,8 @@ from meanfield.parameterizations import CONDITIONS, Recipe, judge_recipe, read_r
 from sims.check_recipe import report
 from sims.common.command import CommandParser, Service
 
+LISTED = "which numbers of a training recipe are not those of a table"
+
 FORMATS = ("text", "markdown", "json")
 DEVIATES = 1
 

@@ -40,6 +40,8 @@ from sims.common.images import images_from_file, photo_crops
 from sims.common.results import Results
 from sims.common.study import Study
 
+LISTED = "how the terms and eta* of convolutional nets grow with depth"
+
 # Channels that stand for infinitely many, where theory asks for a number.
 LIMIT = 10**12
 # What the judges must know of the draws with half the channels: how far single draws scatter.

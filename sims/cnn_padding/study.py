@@ -25,6 +25,8 @@ from sims.common.datasets import Axes, Variable, attributes, labels_in_mean_fiel
 from sims.common.results import Results
 from sims.common.study import Study
 
+LISTED = "what zero padding costs convolutional nets, over grid size and depth"
+
 TAPS = 3
 BY_LAYER = ("label_term", "update_energy")
 LAW = "a law in them"

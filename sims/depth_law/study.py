@@ -27,6 +27,8 @@ from sims.common.training_data import training_data
 from sims.depth_law.nets import is_in_file, law, net_of_size, number
 from sims.depth_law.report import REPORT
 
+LISTED = "a law of your own: any net, any size, judged against a rival"
+
 # What is asked for.
 
 QUANTITY = "learning_rate_scale"

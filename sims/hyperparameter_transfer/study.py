@@ -44,6 +44,8 @@ from sims.hyperparameter_transfer.nets import (
 )
 from sims.hyperparameter_transfer.report import REPORT
 
+LISTED = "whether tuned base rates stay over width and depth, by table"
+
 # What is asked for.
 
 MOST_BLOCKS = (MOST_LAYERS - 2) // 2

@@ -18,6 +18,8 @@ from sims.common.blocks import base_option, own_values
 from sims.common.command import CommandParser, Service
 from sims.hyperparameters import report
 
+LISTED = "the hyperparameters of a large net from those of a small one"
+
 FORMATS = ("text", "markdown", "json")
 
 

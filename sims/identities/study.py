@@ -24,6 +24,8 @@ from sims.common.study import Study
 from sims.common.tables import Column, Grid, Table, number
 from sims.identities import aggregators, hyperparameter_tables, label_average, layer_norm
 
+LISTED = "statements that hold to rounding, or do not"
+
 # What is asked for.
 
 MOST_OUTPUTS = 12

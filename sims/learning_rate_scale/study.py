@@ -27,6 +27,8 @@ from sims.learning_rate_scale.claims import CLAIMS
 from sims.learning_rate_scale.families import SHOWN_DEPTHS, depth_grid, shown
 from sims.learning_rate_scale.report import REPORT, carried
 
+LISTED = "eta*(L) of every family; --transfer carries a rate to a depth"
+
 # Those that ask for a rate to be carried.
 OF_TRANSFER = (
     Option("transfer", "a tuned learning rate to carry to another depth", float, metavar="RATE", group=""),

@@ -36,6 +36,8 @@ from sims.learning_rate_search import first_steps, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 from sims.learning_rate_search.report import REPORT
 
+LISTED = "whether the rate that trains best follows the one-step scale"
+
 # What is asked for.
 
 NETS, TRAINING = "nets", "training"

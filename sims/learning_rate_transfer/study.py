@@ -34,6 +34,8 @@ from sims.learning_rate_transfer import first_steps
 from sims.learning_rate_transfer.claims import CLAIMS, TUNED
 from sims.learning_rate_transfer.report import REPORT
 
+LISTED = "what a carried rate costs in training, rule by rule"
+
 # The rules of a run, in the order of reports; some know the depth alone.
 # By what one step of the optimizer that trains moves.
 OF_STEP = {"step_outputs": "outputs", "step_relative": "relative", "step_absolute": "absolute"}

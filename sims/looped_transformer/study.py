@@ -29,6 +29,8 @@ from sims.common.study import Study
 from sims.looped_transformer.claims import CLAIMS, DEEPER, MORE, NAME, RULES
 from sims.looped_transformer.report import REPORT
 
+LISTED = "whether looped Transformers keep their energy as they begin to train"
+
 # What is asked for.
 
 OPTIONS = (

@@ -50,6 +50,8 @@ from sims.optimizer_depth.families import (
 )
 from sims.optimizer_depth.report import REPORT
 
+LISTED = "which depth law one step of each optimizer has, net by net"
+
 # What is asked for.
 
 OPTIONS = (

@@ -22,6 +22,8 @@ from sims.common.study import Study
 from sims.reported_losses.claims import CLAIMS, NAME
 from sims.reported_losses.report import REPORT
 
+LISTED = "what the losses that Zheng et al. 2026 print say of its own claims"
+
 
 def _printed(written: str, given: list[int]) -> list[int]:
     """Numbers of tables, in the order given."""

@@ -25,6 +25,8 @@ from sims.common.results import Results, in_form, require_dataset_name
 from sims.common.tables import table
 from sims.sweep.plan import Plan, check_points, label, read_plan
 
+LISTED = "any of these over grids of its parameters, into one dataset"
+
 EXAMPLE = """example: FILE.toml (docs/sweep.toml)
 
   simulation = "looped_update"

@@ -29,6 +29,8 @@ from sims.common.study import Study
 from sims.transformer_depth.claims import CLAIMS, LABEL_SCALE, LOCAL, MORE, NAME, RHO, SHALLOW, WIDE
 from sims.transformer_depth.report import REPORT
 
+LISTED = "which depth law holds for Transformers, by where they normalise"
+
 # What is asked for.
 
 OPTIONS = (
