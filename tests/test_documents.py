@@ -23,8 +23,8 @@ from sims.claims.catalogue import CLAIMS
 from sims.common import study
 from sims.common.command import check_command
 from sims.common.tables import LINE
-from sims.learning_rate_scale.study import STUDY as learning_rate_scale
-from sims.sweep.plan import check_points, read_plan
+from sims.learning_rate_scale.__main__ import STUDY as learning_rate_scale
+from sims.sweep import check_points, read_plan
 
 ROOT = Path(mf.__file__).parent.parent
 DOCUMENTS = {

@@ -67,7 +67,7 @@ def test_imports_run_one_way():
 
 
 # What loads PyTorch: the bridge to it, and what a command loads once it is to measure a model.
-OF_PYTORCH = ("meanfield/torch", "sims/measure_model/measured.py", "sims/measure_model/parts.py")
+OF_PYTORCH = ("meanfield/torch", "sims/measure_model/measured.py")
 
 
 def test_few_places_need_pytorch():

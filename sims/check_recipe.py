@@ -10,16 +10,17 @@ and 1 where some do not. Nothing is drawn.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from meanfield.common import require_choice, require_file, write_text_whole
-from meanfield.parameterizations import CONDITIONS, Recipe, judge_recipe, read_recipe
-from sims.check_recipe import report
+from meanfield.parameterizations import CONDITIONS, Recipe, RecipeReport, judge_recipe, read_recipe
 from sims.common.command import CommandParser, Service
+from sims.common.report import Document
+from sims.common.tables import Grid, table
 
 LISTED = "which numbers of a training recipe are not those of a table"
 
-FORMATS = ("text", "markdown", "json")
 DEVIATES = 1
 
 
@@ -32,7 +33,7 @@ def add_options(parser: CommandParser) -> None:
     of = "of the paper: 3.1 (default) for branches of two or more layers, B.1 for branches of one"
     add("--condition", default="3.1", metavar="CONDITION", help=of)
     output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    output.add_argument("--format", choices=FORMS, default="text", help="default: text")
     output.add_argument("--out", type=Path, help="file to write (default: print)")
     output.add_argument("--force", action="store_true", help="replace a file that exists")
 
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     target, base = _read(options.target), _read(options.base)
     judged = judge_recipe(target, base, condition=options.condition, optimizer=options.optimizer)
     status = 0 if judged.agrees else DEVIATES
-    text = getattr(report, options.format)(judged)
+    text = FORMS[options.format](judged)
     if options.out is None:
         print(text)
         return status
@@ -63,7 +64,46 @@ def _read(path: Path) -> Recipe:
         raise ValueError(f"{path}: {error}") from error
 
 
+# What is printed.
+
+QUESTION = "Which numbers are not those of the tables of Zheng et al. 2026?"
+
+
+def as_json(judged: RecipeReport) -> str:
+    """The whole record."""
+    return json.dumps(judged.record(), indent=2)
+
+
+def as_text(judged: RecipeReport) -> str:
+    """What deviates, a line a cell, what agrees of every role, and what to beware of."""
+    lists = ["\n".join([title, *(f"  - {line}" for line in lines)]) for title, lines in _lists(judged) if lines]
+    deviating = 1 if judged.deviating else 0
+    parts: list[str | Grid] = [*lists[:deviating], _agreeing(judged), *lists[deviating:]]
+    return Document(question=QUESTION, answer=judged.answer(), heading=_heading(judged), parts=parts).text()
+
+
+def as_markdown(judged: RecipeReport) -> str:
+    """The same as Markdown."""
+    lists = ["\n".join([f"{title}\n", *(f"- {line}" for line in lines)]) for title, lines in _lists(judged) if lines]
+    return "\n\n".join([f"**{judged.answer()}** {_heading(judged)}", *lists, _agreeing(judged).markdown()])
+
+
+def _heading(judged: RecipeReport) -> str:
+    return f"{judged.source}; {judged.sizes}"
+
+
+def _lists(judged: RecipeReport) -> list[tuple[str, list[str]]]:
+    return [("Deviates", [cell.sentence() for cell in judged.deviating]), ("Notes", list(judged.notes))]
+
+
+def _agreeing(judged: RecipeReport) -> Grid:
+    rows = [[role, ", ".join(names) or "nothing"] for role, names in judged.agreeing().items()]
+    return table(["role", "agrees"], rows)
+
+
+FORMS = {"text": as_text, "markdown": as_markdown, "json": as_json}
 COMMAND = Service(name="check_recipe", description=__doc__, add=add_options, work=run)
+
 
 if __name__ == "__main__":
     raise SystemExit(COMMAND.main())
