@@ -356,9 +356,10 @@ def _theory(dataset: xr.Dataset) -> str:
     attrs = dataset.attrs
     limit = "" if isnan(attrs["limit_exponent"]) else f"{attrs['limit_exponent']:+g} in the end"
     of_labels = "of the label term " if attrs["optimizer"] == "sgd" else ""
-    if not attrs["theory"] and attrs["quantity"] != LABEL_SCALE and _is_known(dataset, f"{LABEL_SCALE}_mean_field"):
+    known = dataset.get(f"{LABEL_SCALE}_mean_field")
+    if not attrs["theory"] and attrs["quantity"] != LABEL_SCALE and known is not None and np.isfinite(known).all():
         drawn = drawn_series(dataset, LABEL_SCALE)
-        logs = np.log(dataset[f"{LABEL_SCALE}_mean_field"].sel(size=drawn.value["size"]).values)
+        logs = np.log(known.sel(size=drawn.value["size"]).values)
         said = f"Theory: of the label term alone, exponent {drawn.slope_of('size', logs):+.3f} in mean field"
         return f"{said}, {limit}." if limit else f"{said}."
     if not attrs["theory"]:
@@ -366,10 +367,6 @@ def _theory(dataset: xr.Dataset) -> str:
         return f"Theory: exponent {of_labels}{limit}; {none}." if limit else f"Theory: {none}."
     said = f"Theory ({LEVELS[attrs['theory']]}): exponent {attrs['theory_exponent']:+.3f} at these sizes"
     return f"{said}; {of_labels}{limit}." if limit else f"{said}."
-
-
-def _is_known(dataset: xr.Dataset, name: str) -> bool:
-    return name in dataset and bool(np.isfinite(dataset[name]).all())
 
 
 def _finite_width(dataset: xr.Dataset) -> str:

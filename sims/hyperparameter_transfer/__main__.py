@@ -29,7 +29,7 @@ from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Grid, label, measured, number, table
-from sims.common.tuned_nets import own_seeds
+from sims.common.tuned_nets import SPACING, own_seeds
 from sims.hyperparameter_transfer.claims import CLAIMS, DIRECTIONS, NAME, findings, has_learned, lacks_of, moves_of
 from sims.hyperparameter_transfer.nets import (
     BASE_EPSILON,
@@ -117,7 +117,7 @@ OPTIONS = (
         check=counted("one seed has no standard error", minimum=2),
         group=TRAINING,
     ),
-    Option("spacing", "finest steps between rates, in decades", float, 0.25, group=TRAINING),
+    SPACING,
 )
 BOTH: dict[str, Any] = {"optimizers": ["adamw", "muon-adamw"]}
 DECAYS = [0.0625, 0.25, 1.0]

@@ -583,12 +583,9 @@ def text(rate: float, net: Any, start: int, end: int, family: str, **how: Any) -
     ]
     under = f" under {transfer.optimizer}" if transfer.rule == OneStep.name else ""
     question = f"Which learning rate at depth {end}{under}, if {rate:g} was tuned at depth {start} ({family})?"
-    carried = f"{transfer.rate:.4g}{_error(transfer)}, by rule {transfer.rule!r}: {transfer.reason}."
+    error = f" (+- {transfer.error:.0%}, from draws)" if transfer.error else ""
+    carried = f"{transfer.rate:.4g}{error}, by rule {transfer.rule!r}: {transfer.reason}."
     return Document(question=question, answer=carried, parts=parts).text()
-
-
-def _error(transfer: mf.Transfer) -> str:
-    return f" (+- {transfer.error:.0%}, from draws)" if transfer.error else ""
 
 
 def _rule_table(rate: float, net: Any, start: int, end: int, transfer: mf.Transfer) -> Grid:

@@ -31,9 +31,20 @@ from sims.common.datasets import Variable, attributes, over
 from sims.common.report import Report, answer, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import MISSING, Column, Table, fitted, number, signed
+from sims.common.tables import Column, Table, fitted, number, signed
 from sims.common.training_data import shared_training_data, trained_net
-from sims.common.tuned_nets import MOVED, STEP_DRAWS, mean_scale, median_scales, own_seeds
+from sims.common.tuned_nets import (
+    DATA_OPTIONS,
+    MOVED,
+    OF,
+    RESIDUAL,
+    SPACING,
+    STEP_DRAWS,
+    decades,
+    mean_scale,
+    median_scales,
+    own_seeds,
+)
 from sims.learning_rate_search import claims, first_steps, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 
@@ -63,14 +74,7 @@ OPTIONS = (
     Option("channels", "channels of convolutional nets and of Transformers", int, metavar="C", group=NETS),
     Option("width", "units of fully-connected nets and of loops", int, metavar="N", group=NETS),
     Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", group=NETS),
-    Option(
-        "data",
-        "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels",
-        default="digits",
-        metavar="SOURCE",
-        group=TRAINING,
-    ),
-    Option("samples", "samples of the data", int, group=TRAINING),
+    *DATA_OPTIONS,
     Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", group=TRAINING),
     Option("epochs", "passes over the data", int, group=TRAINING),
     Option(
@@ -85,7 +89,7 @@ OPTIONS = (
         default="constant",
         group=TRAINING,
     ),
-    Option("spacing", "finest steps between rates, in decades", float, 0.25, group=TRAINING),
+    SPACING,
     Option(
         "grid",
         "train under N rates from 10^-4 to 10 instead of searching (papers: 80)",
@@ -95,7 +99,6 @@ OPTIONS = (
     ),
     TRAINED_ON,
 )
-RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 OTHERS = ["transformer pre", "transformer post", "loop linear", "loop sqrt"]
 ABLATIONS = [
     "cnn zero",
@@ -465,11 +468,6 @@ def _tuned_over_stable(at: xr.Dataset) -> str:
     return number(10.0 ** float(at["tuned_rate_log10"]) / float(at["stable_rate"]))
 
 
-def _decades(at: xr.Dataset) -> str:
-    error = float(at["tuned_rate_log10_stderr"])
-    return MISSING if np.isnan(error) else f"{error:.2f}"
-
-
 def _least_mean_loss(at: xr.Dataset) -> str:
     curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
     return number(float(curve.min()))
@@ -482,7 +480,7 @@ RATE_TABLE = Table(
     "net",
     [
         Column("tuned rate", lambda at: number(10.0 ** float(at["tuned_rate_log10"]))),
-        Column("+- decades", _decades),
+        Column("+- decades", decades),
         Column("stable", lambda at: number(float(at["stable_rate"]))),
         Column("tuned/stable", _tuned_over_stable),
         Column("least mean loss", _least_mean_loss),
@@ -490,10 +488,6 @@ RATE_TABLE = Table(
     ],
     key=lambda family, depth: f"{family} {depth}",
 )
-
-
-# Scales of one step, in the order of the tables.
-OF = ("outputs", "relative", "last", "absolute")
 
 
 def _step_column(of: str, whose: str = "") -> Column:

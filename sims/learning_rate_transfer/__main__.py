@@ -33,7 +33,7 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, number, predicted, table
 from sims.common.training_data import shared_training_data, trained_net
-from sims.common.tuned_nets import STEP_DRAWS, losses_at
+from sims.common.tuned_nets import RESIDUAL, STEP_DRAWS, TUNING_SEEDS, losses_at
 from sims.learning_rate_transfer import claims, first_steps
 from sims.learning_rate_transfer.claims import CLAIMS, TUNED, UNCHANGED, loss_costs, mean_and_error
 
@@ -180,19 +180,11 @@ OPTIONS = (
         default="constant",
         group="training",
     ),
-    Option(
-        "tuning_seeds",
-        "nets that every rate is tuned on, 2 or more",
-        int,
-        metavar="S",
-        check=counted("one seed has no standard error", minimum=2),
-        group="training",
-    ),
+    TUNING_SEEDS,
     Option("spacing", "finest steps between rates that are tried, in decades", float, group="training"),
     Option("precision", "of weights", default="float32", choices=("float32", "float64"), group="training"),
     TRAINED_ON,
 )
-RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 PRESETS = {
     "smoke": Preset(
         "6 s",

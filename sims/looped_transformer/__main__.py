@@ -26,6 +26,7 @@ from meanfield.theory import log_update_energies
 from meanfield.verification import Finding
 from sims.common.command import Option, Preset, counted, ladder_of
 from sims.common.datasets import ENDS, Axes, Variable, attributes, over, seeded_run
+from sims.common.loops import HEATMAPS, INCREMENTS
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
@@ -85,10 +86,8 @@ ENERGIES = {
     "stream_change": "change of the end of the stream by training",
     "loss": "loss",
 }
-# The scaling of each model under which increments are correlated, in its net of at most so many loops.
-HEATMAPS = {"looped": "linear", "deep": "sqrt"}
+# Increments are correlated in nets of at most so many loops.
 HEATMAP_LOOPS = 16
-INCREMENTS = ("increment", "increment_other")
 # Loops up to which the mean field is followed: its time and memory grow as their square.
 MEAN_FIELD_LOOPS = 64
 # Rates, over that of all other trainings, under which looped nets of at most so many loops are followed, too.
