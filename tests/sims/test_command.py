@@ -168,7 +168,7 @@ def test_all_commands_are_listed_in_a_line_each(capsys):
 def test_a_new_command_needs_no_place_in_the_list(monkeypatch):
     known = [name for name in commands.FIRST if name != "looped_energy"]
     monkeypatch.setattr(commands, "FIRST", (*known,))
-    assert commands.commands() == [*known, "looped_energy", *commands.LAST]
+    assert "looped_energy" in commands.commands()[len(known) : -len(commands.LAST)]
 
 
 @pytest.mark.parametrize(("given", "said"), [("mlp_depth", "sims.mlp_depth"), ("mlp", "sims.NAME")])
