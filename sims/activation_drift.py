@@ -50,6 +50,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, drawn, fitted, measured, number, signed
 
 NAME = "activation_drift"
+LISTED = "how activation and weight variance bend the depth law"
 
 # What is asked for.
 

@@ -57,6 +57,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, against, drawn, fitted, label, number, signed
 
 NAME = "cnn_finite_channels"
+LISTED = "what channels, stencils and grids change in convolutional nets"
 CORRECTION = "finite_channel_correction"
 SCALE = "label_learning_rate_scale"
 # Corrections per C that a function of L/C leaves open: of one layer (3/C for ReLU, see `finite_width`), as sites differ

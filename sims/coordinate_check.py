@@ -52,6 +52,7 @@ from sims.common.blocks import (
     SMOKE,
     SOAP_EPSILON_OPTION,
     TABLES,
+    TABLES_OPTION,
     Values,
     at_places,
     base_option,
@@ -68,28 +69,21 @@ from sims.common.blocks import (
     watched,
     worded,
 )
-from sims.common.command import Option, Preset, chosen_of
+from sims.common.command import Option, Preset
 from sims.common.report import Document, answer, more_draws
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, number, slope, table
 
 NAME = "coordinate_check"
+LISTED = "how far nets move in a few steps, for every hyperparameter table"
 
 OPTIONS = (
     *BLOCK_OPTIONS,
     *batch_options(),
     ACTIVATION,
     Option("steps", "steps of training (default: 10; smoke: 2)", int, group="training"),
-    Option(
-        "tables",
-        f"of {', '.join(TABLES)} (default: all)",
-        default=list(TABLES),
-        metavar="NAME",
-        many="+",
-        check=chosen_of(TABLES),
-        group="training",
-    ),
+    TABLES_OPTION,
     Option("biases", "biases beside input and hidden matrices, which start at 0", flag=True, group="training"),
     base_option("hidden.learning_rate=0.02"),
     SOAP_EPSILON_OPTION,

@@ -52,6 +52,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Group, Table, fitted, measured, number
 
 NAME = "cross_entropy"
+LISTED = "what cross-entropy changes against the squared loss"
 
 # What is asked for.
 

@@ -40,13 +40,14 @@ from meanfield.verification import (
 )
 from sims.common.command import Option, Preset, ladder_of
 from sims.common.datasets import Axes, Variable, attributes, over, seeded_run
-from sims.common.loops import LOOP_OPTIONS, finite_width
+from sims.common.loops import HEATMAPS, INCREMENTS, LOOP_OPTIONS, finite_width
 from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, against, drawn, number, table
 
 NAME = "looped_energy"
+LISTED = "whether weight-tied loops keep their energy as they get longer"
 
 # What is asked for.
 
@@ -72,11 +73,9 @@ PRESETS = {
 # What is measured.
 
 SHARED = ("width", "activation", "weight_variance")
-INCREMENTS = ("increment", "increment_other")
 MODELS = ("looped", "deep")
 SCALINGS = ("none", "sqrt", "linear")
-# The scaling of each model under which increments are correlated, and the steps.
-HEATMAPS = {"looped": "linear", "deep": "sqrt"}
+# Steps of the nets whose increments are correlated.
 HEATMAP_LOOPS = 24
 # Scalings eps = L^(-alpha) on either side of the threshold, followed by theory alone.
 ALPHAS = (0.75, 0.9, 1.0, 1.25, 1.5)

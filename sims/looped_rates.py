@@ -45,9 +45,10 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
 from sims.common.training_data import training_data
-from sims.common.tuned_nets import MOVED, STEP_DRAWS, median_scales, own_seeds
+from sims.common.tuned_nets import MOVED, STEP_DRAWS, TUNING_SEEDS, median_scales, own_seeds
 
 NAME = "looped_rates"
+LISTED = "whether tuned rates of looped Transformers align over loops"
 
 # What is asked for.
 
@@ -89,14 +90,7 @@ OPTIONS = (
     Option(
         "optimizer", "adamw (default), or another name that meanfield.train takes", default="adamw", group="training"
     ),
-    Option(
-        "tuning_seeds",
-        "nets that every rate is tuned on, 2 or more",
-        int,
-        metavar="S",
-        check=counted("one seed has no standard error", minimum=2),
-        group="training",
-    ),
+    TUNING_SEEDS,
     Option("spacing", "finest steps between rates, in decades", float, 0.25, group="training"),
     TRAINED_ON,
 )

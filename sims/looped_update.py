@@ -44,6 +44,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, against, drawn, fitted, number
 
 NAME = "looped_update"
+LISTED = "how far one update of a loop's weights moves its stream"
 
 # What is asked for.
 

@@ -69,6 +69,7 @@ from sims.common.tables import (
 )
 
 NAME = "mlp_depth"
+LISTED = "fully-connected nets against the exact expectation at finite width"
 
 # What is asked for.
 

@@ -54,6 +54,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, against, drawn, predicted
 
 NAME = "overlap_recursion"
+LISTED = "overlaps of parameter directions: what is conserved, and what grows"
 
 # What is asked for.
 

@@ -50,6 +50,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, drawn, exponents, fitted, heavy_tail_notes, number, signed
 
 NAME = "residual_depth"
+LISTED = "which depth law holds under which residual scaling"
 
 # What is asked for.
 

@@ -46,6 +46,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, against, drawn, fitted, number, predicted, signed
 
 NAME = "residual_overlap"
+LISTED = "overlaps of parameter directions in residual nets, block by block"
 
 # What is asked for.
 

@@ -64,6 +64,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Grid, slope, table
 
 NAME = "spectral_condition"
+LISTED = "the spectral conditions of Zheng et al. 2026, in width and depth"
 
 # What is asked for.
 

@@ -65,6 +65,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Grid, slope, table
 
 NAME = "table_cells"
+LISTED = "the powers that norms ask for in the cells of hyperparameter tables"
 
 # What is asked for.
 

@@ -50,6 +50,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Grid, measured, number, slope, table
 
 NAME = "training_assumptions"
+LISTED = "what Zheng et al. 2026 assume of training, measured on images"
 
 # What is asked for.
 

@@ -43,9 +43,10 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, fitted, measured, number
 from sims.common.training_data import shared_training_data, trained_net
-from sims.common.tuned_nets import MOVED, STEP_DRAWS, median_scales, own_seeds
+from sims.common.tuned_nets import DATA_OPTIONS, MOVED, OF, SPACING, STEP_DRAWS, decades, median_scales, own_seeds
 
 NAME = "training_length"
+LISTED = "how the rate that trains best goes with steps, batch and schedule"
 
 # What is asked for.
 
@@ -67,14 +68,7 @@ OPTIONS = (
     ),
     Option("depth", "layers, blocks or steps of the nets", int, metavar="L", group=NETS),
     Option("width", "units of a layer, or channels", int, metavar="N", group=NETS),
-    Option(
-        "data",
-        "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels",
-        default="digits",
-        metavar="SOURCE",
-        group=TRAINING,
-    ),
-    Option("samples", "samples of the data", int, group=TRAINING),
+    *DATA_OPTIONS,
     Option(
         "optimizers",
         "names that meanfield.train takes, such as sgd (without momentum), adamw, muon-adamw",
@@ -109,7 +103,7 @@ OPTIONS = (
         check=ladder_of(2, "an exponent", why="samples of a mini-batch"),
         group=TRAINING,
     ),
-    Option("spacing", "finest steps between rates, in decades", float, 0.25, group=TRAINING),
+    SPACING,
     TRAINED_ON,
 )
 CONSTANT, WARMUP = "constant", "warmup_cosine"
@@ -472,7 +466,6 @@ HEADING = (
     "Trained on {data}: {samples} samples; nets of {depth} units of width {width}; {draws} seeds for every optimizer, "
     "schedule, number of steps T and batch B"
 )
-OF = ("outputs", "relative", "last", "absolute")
 
 
 def _answer(dataset: xr.Dataset, verdicts: Sequence[Finding]) -> str:
@@ -556,11 +549,6 @@ def _loss(at: xr.Dataset) -> str:
     return f"{float(at['least_loss']):.2f}{'' if bool(at['learns']) else ' *'}"
 
 
-def _decades(at: xr.Dataset) -> str:
-    error = float(at["tuned_rate_log10_stderr"])
-    return MISSING if np.isnan(error) else f"{error:.2f}"
-
-
 def _over_tuned(name: str) -> Callable[[xr.Dataset], str]:
     return lambda at: number(float(at[name]) / 10.0 ** float(at["tuned_rate_log10"]))
 
@@ -574,7 +562,7 @@ RATE_TABLE = Table(
     [
         Column("loss", _loss),
         Column("tuned rate", lambda at: number(10.0 ** float(at["tuned_rate_log10"]))),
-        Column("+- decades", _decades),
+        Column("+- decades", decades),
         *(Column(of, _over_tuned(f"{of}_scale")) for of in OF),
     ],
 )

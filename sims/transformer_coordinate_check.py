@@ -44,6 +44,7 @@ from sims.common.blocks import (
     PRECISION,
     SOAP_EPSILON_OPTION,
     TABLES,
+    TABLES_OPTION,
     Values,
     Watched,
     at_places,
@@ -56,7 +57,7 @@ from sims.common.blocks import (
     training_precision,
     worded,
 )
-from sims.common.command import Option, Preset, chosen_of
+from sims.common.command import Option, Preset
 from sims.common.datasets import Variable
 from sims.common.gpts import require_whole_heads, text_net
 from sims.common.images import TEXT
@@ -67,6 +68,7 @@ from sims.common.tables import Column, Grid, Table, number, slope
 from sims.common.training_data import training_data
 
 NAME = "transformer_coordinate_check"
+LISTED = "how far GPT-like nets move in a few steps, table by table"
 
 # What is asked for.
 
@@ -93,15 +95,7 @@ OPTIONS = (
     ),
     SOAP_EPSILON_OPTION,
     PRECISION,
-    Option(
-        "tables",
-        f"of {', '.join(TABLES)} (default: all)",
-        default=list(TABLES),
-        metavar="NAME",
-        many="+",
-        check=chosen_of(TABLES),
-        group="training",
-    ),
+    TABLES_OPTION,
 )
 # As the paper trains in its figure 1: Muon-Kimi for hidden matrices, AdamW for all else.
 HYBRID = "muon_kimi-adamw"

@@ -55,6 +55,7 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Grid, Table, number, slope
 
 NAME = "update_orders"
+LISTED = "the change of a stream by orders of a block's own updates"
 
 # What is asked for.
 

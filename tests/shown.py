@@ -1,4 +1,4 @@
-"""What every printed cell and every drawn line of the smoke runs shows, as it was read and kept in three files.
+"""What every printed cell and every drawn line of the smoke runs shows, as it was read and kept, in a file a study.
 
 ``python -m tests.shown FOLDER`` writes these files anew from a folder that `python -m sims.claims --preset smoke --out
 FOLDER` has filled; of a study without a run there, what is kept stays. Read what changes: a cell must show what the
@@ -6,6 +6,7 @@ words around it say.
 """
 
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -15,10 +16,7 @@ from tests.figures.looks import looks
 from tests.figures.plotted import plotted
 from tests.sims.printed import shown
 
-HERE = Path(__file__).parent
-KEPT = {"printed": HERE / "sims" / "printed.txt"} | {
-    kind: HERE / "figures" / f"{kind}.txt" for kind in ("plotted", "looks")
-}
+KEPT = Path(__file__).parent / "kept"
 
 
 def first_runs(names):
@@ -26,10 +24,12 @@ def first_runs(names):
     return {name.split("-")[0]: name for name in sorted(names, reverse=True)}
 
 
+@cache
 def kept(kind):
     """simulation -> lines, of "printed" cells, or of "plotted" lines and their "looks"."""
-    parts = KEPT[kind].read_text(encoding="utf-8").split("## ")[1:]
-    return {part.splitlines()[0]: part.splitlines()[1:-1] for part in parts}
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(KEPT.glob("*.txt"))}
+    parts = {name: text.partition(f"## {kind}")[2].partition("\n\n")[0] for name, text in texts.items()}
+    return {name: part.splitlines()[1:] for name, part in parts.items()}
 
 
 def of_figure(lines_of):
@@ -39,11 +39,11 @@ def of_figure(lines_of):
 
 def main(folder):
     runs = {path.stem: path for path in Path(folder).glob("*.nc")}
-    datasets = {name: xr.load_dataset(runs[run], engine="netcdf4") for name, run in first_runs(runs).items()}
-    for kind, lines_of in (("printed", shown), ("plotted", of_figure(plotted)), ("looks", of_figure(looks))):
-        of_studies = kept(kind) | {name: lines_of(name, dataset) for name, dataset in datasets.items()}
-        parts = ["\n".join([f"## {name}", *lines, ""]) for name, lines in sorted(of_studies.items())]
-        KEPT[kind].write_text("\n".join(parts) + "\n", encoding="utf-8")
+    for name, run in first_runs(runs).items():
+        dataset = xr.load_dataset(runs[run], engine="netcdf4")
+        kinds = {"printed": shown, "plotted": of_figure(plotted), "looks": of_figure(looks)}
+        parts = ["\n".join([f"## {kind}", *lines_of(name, dataset)]) for kind, lines_of in kinds.items()]
+        (KEPT / f"{name}.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 machine.
 
 Data count by their values, and objects by their class and their fields. Code of one's own counts by its bytecode and
-by all that this refers to; code of installed packages by its name and their version.
+by all that this refers to, and not by its docstrings; code of installed packages by its name and their version.
 """
 
 import builtins
@@ -38,6 +38,7 @@ _WRAPPED = {
 # Folders of packages that were installed.
 INSTALLED = {"site-packages", "dist-packages"}
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 class Identity:
@@ -124,8 +125,16 @@ class Identity:
         yield from map(self, (code, function.__defaults__, function.__kwdefaults__, stands_for, _cells(function)))
 
     def _code(self, code: CodeType) -> Iterable[str]:
-        yield code.co_code.hex()
-        yield from map(self, (code.co_consts, code.co_names, code.co_varnames, code.co_freevars))
+        """Its steps, each with what it takes: constants by their values, jumps by their length.
+
+        Docstrings are no steps, so that the text is the same under `python -OO`, which drops them. Assertions, which it
+        drops, too, are.
+        """
+        for step in _steps(code):
+            yield step.opname
+            is_constant, is_jump = step.opcode in dis.hasconst, step.opcode in _JUMPS
+            yield self(code.co_consts[step.arg or 0] if is_constant else step.arg if is_jump else step.argval)
+        yield from map(self, (code.co_varnames, code.co_freevars))
 
     def _object(self, value: Any) -> Iterable[str]:
         if hasattr(value, "py_func"):  # a compiled function
@@ -173,6 +182,13 @@ def _names(code: CodeType) -> Iterable[str]:
     """The global names that a code reads, and those within it."""
     own = (step.argval for step in dis.get_instructions(code) if step.opname in _LOADS)
     return chain(own, *(_names(const) for const in code.co_consts if isinstance(const, CodeType)))
+
+
+def _steps(code: CodeType) -> Iterable[dis.Instruction]:
+    """All but those that do nothing, as stands where a docstring was dropped, and that give a class its docstring."""
+    steps = [step for step in dis.get_instructions(code) if step.opname != "NOP"]
+    stored = {place for place, step in enumerate(steps) if (step.opname, step.argval) == ("STORE_NAME", "__doc__")}
+    return [step for place, step in enumerate(steps) if not stored & {place, place + 1}]
 
 
 def _attributes_read(code: CodeType, module: ModuleType) -> set[str]:

@@ -68,7 +68,7 @@ class Claim:
     """A published claim.
 
     Attributes:
-        id: as in docs/papers.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
+        id: as in docs/verdicts.md, such as A1, L2, S3 or T4; a letter behind it names a part, as in A20a.
         kind: what it is to its source. A verdict on one kind is no verdict on another, so that kinds are counted apart.
         statement: what the source says, in our words.
         source: paper by name and year, and equation or section.

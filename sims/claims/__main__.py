@@ -16,6 +16,8 @@ from pathlib import Path
 
 from sims.common.command import CommandParser, Preset, Service, add_worker_options
 
+LISTED = "every published claim with its verdict, from runs of all these"
+
 # With how long they take.
 PRESETS = {"smoke": "2 min", "default": "19 min", "evidence": "13 h", "paper": "80 h"}
 DIFFERENT = 1

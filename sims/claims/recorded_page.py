@@ -12,12 +12,14 @@ from textwrap import fill
 from typing import Any
 
 from meanfield.verification import Claim, Verdict
-from sims import simulation
+from sims import listed, simulation
+from sims.__main__ import commands
 from sims.claims.catalogue import CLAIMS
 from sims.claims.forms import Judgement, by_kind, section_of, table_of
 from sims.claims.record import Entry, findings_of, recorded, seeds_of
 from sims.claims.runs import rests_on
 from sims.claims.seeds import undecided_by_all
+from sims.common.tables import Grid, table
 
 # Subjects and papers, by the letter of the claims' names.
 PAPERS = {
@@ -91,6 +93,13 @@ A claim of many comparisons is undecided as soon as one of them is. By compariso
 left out are those whose numbers are the same from every seed.
 """
 
+STUDIES = """\
+## Where they are decided
+
+Every claim is an entry of the study whose runs decide it, in `sims/`, and stands beside its judges; those that rest on
+several studies are entries of `sims/claims/catalogue.py`.
+"""
+
 WIDTH = 120
 
 # The preset whose verdicts are counted over seeds.
@@ -109,7 +118,17 @@ def recorded_page(preset: str) -> str:
     for letter, paper in PAPERS.items():
         rows = [judgement for name, judgement in judgements.items() if name.startswith(letter)]
         parts += [f"## {paper}", table_of(rows).markdown()]
-    return _joined(parts)
+    return _joined([*parts, STUDIES, _studies().markdown()])
+
+
+def _studies() -> Grid:
+    """What each study asks, and the claims that rest on its runs."""
+    resting: dict[str, list[str]] = {name: [] for name in commands()}
+    for claim in CLAIMS.values():
+        for name in dict.fromkeys(check.simulation for check in claim.checks):
+            resting[name].append(claim.id)
+    rows = [[f"`sims.{name}`", listed(name), ", ".join(claims)] for name, claims in resting.items() if claims]
+    return table(["study", "what it asks", "claims"], rows)
 
 
 def evidence_page(preset: str) -> str:

@@ -20,7 +20,7 @@ from meanfield.optimizers import optimizer_of_role, require_optimizer
 from meanfield.parameterizations import OPTIMIZER_NAMES, transfer_hyperparameters
 from meanfield.simulation import TrainedStreams
 from meanfield.verification import LadderSlope, ladder_slope, ladder_values
-from sims.common.command import Option, ladder, ladder_of
+from sims.common.command import Option, chosen_of, ladder, ladder_of
 from sims.common.results import Results
 
 BASE_WIDTH, BASE_DEPTH = 64, 2
@@ -222,6 +222,15 @@ def block_net(by_role: Mapping[str, Mapping[str, float]], width: int, depth: int
 
 # Tables for blocks of k >= 2 layers (condition 3.1), of one layer (condition B.1), and none: nothing scales.
 TABLES = {"many": "k >= 2 table", "one": "k = 1 table", "standard": "standard"}
+TABLES_OPTION = Option(
+    "tables",
+    f"of {', '.join(TABLES)} (default: all)",
+    default=list(TABLES),
+    metavar="NAME",
+    many="+",
+    check=chosen_of(TABLES),
+    group="training",
+)
 DIRECTIONS = ("width", "depth")
 
 # The least ladders on which a slope has a correction, and those at which conditions are judged: beside either end sizes

@@ -1,4 +1,4 @@
-"""Weight-tied loops, h <- h + eps W phi(h): the options that describe one, and what its finite width is granted."""
+"""Weight-tied loops, h <- h + eps W phi(h): options, which increments are correlated, what finite width is granted."""
 
 from sims.common.command import Option
 
@@ -7,6 +7,9 @@ LOOP_OPTIONS = (
     Option("activation", "relu (default), linear, gelu or tanh", default="relu", group="loop"),
     Option("weight_variance", "sigma_W^2; W_ij has variance sigma_W^2 / N (default: 2)", float, 2.0, group="loop"),
 )
+# The scaling of each model under which increments are correlated, and the dims of their correlations.
+HEATMAPS = {"looped": "linear", "deep": "sqrt"}
+INCREMENTS = ("increment", "increment_other")
 
 
 def finite_width(width: int) -> float:

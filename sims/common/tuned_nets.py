@@ -1,4 +1,4 @@
-"""What studies of tuned rates share: seeds of nets, scales of one step, losses between rates, checks by optimizer."""
+"""What studies of tuned rates share: options, seeds of nets, scales of one step, losses between rates, checks."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -9,6 +9,28 @@ import xarray as xr
 from meanfield.common import Array, derived_seed
 from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
+from sims.common.command import Option, counted
+from sims.common.tables import MISSING
+
+DATA_OPTIONS = (
+    Option(
+        "data",
+        "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels",
+        default="digits",
+        metavar="SOURCE",
+        group="training",
+    ),
+    Option("samples", "samples of the data", int, group="training"),
+)
+SPACING = Option("spacing", "finest steps between rates, in decades", float, 0.25, group="training")
+TUNING_SEEDS = Option(
+    "tuning_seeds",
+    "nets that every rate is tuned on, 2 or more",
+    int,
+    metavar="S",
+    check=counted("one seed has no standard error", minimum=2),
+    group="training",
+)
 
 # Nets that are drawn for the scales of one step.
 STEP_DRAWS = 64
@@ -19,6 +41,10 @@ MOVED = {
     "last": "the last layer over its own size",
     "outputs": "the outputs",
 }
+# Scales of one step, in the order of the tables.
+OF = ("outputs", "relative", "last", "absolute")
+# Families of residual nets that are fully connected.
+RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 # Seeds of training are whole numbers of 63 bits.
 SEED_BITS = 62
 
@@ -39,6 +65,12 @@ def median_scales(of_step: xr.Dataset, whose: str = "") -> dict[str, float]:
 def mean_scale(of_step: xr.Dataset) -> dict[str, float]:
     """The rate at which the mean over drawn nets of what a step moves the layers by is 1, with its error."""
     return {f"absolute_mean_scale{end}": float(of_step[f"{SCALES['absolute']}{end}"]) for end in ("", "_stderr")}
+
+
+def decades(at: xr.Dataset) -> str:
+    """The error of a tuned rate, as a cell."""
+    error = float(at["tuned_rate_log10_stderr"])
+    return MISSING if np.isnan(error) else f"{error:.2f}"
 
 
 def losses_at(log_rates: Sequence[float], losses: xr.DataArray, chance: float) -> Array:

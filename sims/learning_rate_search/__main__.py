@@ -1,6 +1,636 @@
-"""`python -m sims.learning_rate_search`."""
+"""The learning rate that trains best, over depth: does it follow the one-step scale eta*(L)?
 
-from sims.common.study import run_as_command
+For every family and depth, nets are trained on real data under many learning rates from several seeds, and the rate
+that minimises the training loss is searched for (Zhang et al. 2026, section 4.1). Its slope in depth stands beside that
+of the one-step theory over the same depths, the papers' slopes, 2 / lambda_max of the loss's curvature at
+initialisation, and the scales of one step of the optimizer that trains, on the data, the loss and the batches of
+training. The last two are rates in absolute terms, with nothing tuned.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise, product
+from math import nan
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from meanfield import Chain
+from meanfield.common import Array, require_positive
+from meanfield.execution import Run, scales_run, simulate_all
+from meanfield.nets import Net, ResidualConvNet
+from meanfield.theory import scales_at
+from meanfield.transfer import Tuning, tune_all
+from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1, Finding, tuned_rates
+from sims.common import images
+from sims.common.command import TRAINED_ON, Option, Preset, ladder_of
+from sims.common.datasets import Variable, attributes, over
+from sims.common.report import Report, answer, folded
+from sims.common.results import Results
+from sims.common.study import Study, run_as_command
+from sims.common.tables import Column, Table, fitted, number, signed
+from sims.common.training_data import shared_training_data, trained_net
+from sims.common.tuned_nets import (
+    DATA_OPTIONS,
+    MOVED,
+    OF,
+    RESIDUAL,
+    SPACING,
+    STEP_DRAWS,
+    decades,
+    mean_scale,
+    median_scales,
+    own_seeds,
+)
+from sims.learning_rate_search import claims, first_steps, printed_tables
+from sims.learning_rate_search.claims import CLAIMS, NAME
+
+LISTED = "whether the rate that trains best follows the one-step scale"
+
+# What is asked for.
+
+NETS, TRAINING = "nets", "training"
+OPTIONS = (
+    Option(
+        "families",
+        "families of nets (quote names of several words), of --data, or each 'FAMILY on SOURCE'",
+        metavar="NAME",
+        many="+",
+        check=lambda written, given: list(dict.fromkeys(given)),
+        group=NETS,
+    ),
+    Option(
+        "depths",
+        "layers, blocks, steps, or twice the blocks of Transformers",
+        int,
+        metavar="L",
+        many="+",
+        check=ladder_of(2, "a slope", why="layers, blocks or steps of the nets"),
+        group=NETS,
+    ),
+    Option("channels", "channels of convolutional nets and of Transformers", int, metavar="C", group=NETS),
+    Option("width", "units of fully-connected nets and of loops", int, metavar="N", group=NETS),
+    Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", group=NETS),
+    *DATA_OPTIONS,
+    Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", group=TRAINING),
+    Option("epochs", "passes over the data", int, group=TRAINING),
+    Option(
+        "optimizer",
+        "sgd (default, without momentum) or another name that meanfield.train takes",
+        default="sgd",
+        group=TRAINING,
+    ),
+    Option(
+        "schedule",
+        "constant (default) or warmup_cosine, of which a rate is the peak",
+        default="constant",
+        group=TRAINING,
+    ),
+    SPACING,
+    Option(
+        "grid",
+        "train under N rates from 10^-4 to 10 instead of searching (papers: 80)",
+        int,
+        metavar="N",
+        group=TRAINING,
+    ),
+    TRAINED_ON,
+)
+OTHERS = ["transformer pre", "transformer post", "loop linear", "loop sqrt"]
+ABLATIONS = [
+    "cnn zero",
+    "cnn gelu",
+    "cnn 4x4",
+    "cnn 5x5",
+    "residual cnn init",
+    "residual cnn multiplier",
+    "residual cnn k=2",
+]
+ALL = ["mlp", "cnn", *RESIDUAL, *OTHERS]
+# Nets that learn in 896 steps of batches of 16 on 1,792 samples.
+LEARNING = [
+    "mlp",
+    *RESIDUAL,
+    "residual mlp k=3",
+    "loop linear",
+    "loop sqrt",
+    "cnn on mnist",
+    "residual cnn init on mnist",
+    "residual cnn multiplier on mnist",
+    "residual cnn init batch norm on mnist",
+]
+PRESETS = {
+    "smoke": Preset("15 s", families=ALL, depths=[2, 4], channels=4, width=16, draws=2, samples=96, epochs=1),
+    "default": Preset(
+        "2 min", families=ALL, depths=[2, 4, 8, 16], channels=16, width=64, draws=20, samples=1792, epochs=1
+    ),
+    "evidence": Preset(
+        "60 min",
+        families=LEARNING,
+        depths=[2, 4, 8, 16],
+        channels=16,
+        width=64,
+        draws=12,
+        samples=1792,
+        epochs=8,
+    ),
+    "paper": Preset(
+        "20 h",
+        families=[*ALL, *ABLATIONS],
+        depths=[2, 4, 6, 8, 12, 16, 24, 32],
+        channels=32,
+        width=128,
+        draws=32,
+        samples=1792,
+        epochs=1,
+    ),
+}
+
+# What is measured.
+
+# Between a family and its data.
+ON = " on "
+# Architectures of table 1 of Zhang et al. 2026, by how the names of families here begin.
+TRANSFORMER = "transformer"
+PRINTED = {"cnn": "CNN", "residual cnn": "ResNet", TRANSFORMER: "ViT"}
+NARROW = tuple(PRINTED)
+# Table 3, on CIFAR-10; for plain nets it has neither.
+TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cnn init dropout": RESNET_DROPOUT_SLOPE}
+TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
+# What every seed has of its own.
+SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
+# One step of whose optimizer a scale is of.
+STEPS = {"": "one step of the optimizer that trains", "descent_": "one step of gradient descent"}
+
+VARIABLES = (
+    Variable("complete", "whether the search of every seed has ended"),
+    Variable("located", "seeds that have a minimum"),
+    Variable("one_step_scale", "label term's eta*, mean field, of white inputs and labels", "of loops, of the stream"),
+    *(
+        Variable(
+            f"{whose}{of}_scale",
+            f"rate at which {step} moves {moved} by 1",
+            "median over drawn nets, on the data, loss and batches of training",
+        )
+        for (whose, step), (of, moved) in product(STEPS.items(), MOVED.items())
+    ),
+    Variable("absolute_mean_scale", f"rate at which {STEPS['']} moves the layers by 1", "mean over drawn nets"),
+    Variable("chance_loss", "loss where all classes have the same probability"),
+    Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
+    Variable("family", "family of nets"),
+    Variable("rate", "learning rate"),
+)
+
+
+def planned(options: argparse.Namespace) -> dict[str, Any]:
+    """What is tuned, family by family through all depths."""
+    places = list(product(options.families, options.depths))
+    nets = [_net(options, *place) for place in places]
+    data: dict[int, tuple[Any, Any]] = {}
+    for source in dict.fromkeys(_source(options, family) for family in options.families):
+        of_source = [place for place, (family, _) in enumerate(places) if _source(options, family) == source]
+        how: dict[str, Any] = {"samples": options.samples, "seed": options.seed}
+        data |= zip(of_source, shared_training_data(source, [nets[at] for at in of_source], **how), strict=True)
+    tunings = [_tuning(options, *place, nets[at], data[at]) for at, place in enumerate(places)]
+    return {"tunings": tunings, "depths": options.depths}
+
+
+def _source(options: argparse.Namespace, family: str) -> str:
+    """The data of a family: those that its name ends with, or those of the run."""
+    return family.partition(ON)[2] or str(options.data)
+
+
+def _sizes(options: argparse.Namespace) -> dict[str, int]:
+    """Channels and width as they are run."""
+    wider = require_positive("--wider", options.wider, why="nets have a channel or more")
+    times = {name: wider * getattr(options, name) for name in ("channels", "width")}
+    for name, size in times.items():
+        if size != round(size):
+            raise ValueError(f"--wider {wider:g} makes {size:g} of --{name}; give a factor that makes a whole number")
+    return {name: round(size) for name, size in times.items()}
+
+
+def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
+    width = _sizes(options)["channels" if family.startswith(NARROW) else "width"]
+    return trained_net(family.partition(ON)[0], _blocks(family, [depth])[0], width, _source(options, family))
+
+
+def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
+    """With seeds that no other family or depth has, so that errors of different depths are independent."""
+    names = ("epochs", "batch_size", "optimizer", "schedule", "backend")
+    training = {name: getattr(options, name) for name in names}
+    return Tuning(
+        net=net,
+        data=data,
+        training=training | {"precision": "float32"},
+        seeds=own_seeds(options.seed, f"{family} {depth}", options.draws),
+        spacing=options.spacing,
+        grid=options.grid,
+    )
+
+
+def _blocks(family: str, depths: Sequence[int]) -> list[int]:
+    """What nets of these depths are made of: layers, blocks, steps; a block of a Transformer counts as two."""
+    if not family.startswith(TRANSFORMER):
+        return list(depths)
+    if odd := [depth for depth in depths if depth % 2]:
+        raise ValueError(f"--depths has {odd[0]}; a block of a Transformer is two units deep, so give even depths")
+    return [depth // 2 for depth in depths]
+
+
+def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning], depths: list[int]) -> xr.Dataset:
+    """Minima and losses over (family, depth, draw), stable rates, one-step scales, slopes that papers print."""
+    tuned = tune_all(tunings, workers=options.workers, store=results.pieces)
+    rates = sorted(set(np.concatenate([of_net["rate"].values for of_net in tuned])))
+    axes = {"family": options.families, "depth": depths}
+    parts = [
+        over(axes, _step_scales(options, results, tunings)),
+        over(axes, [_row(of_net, rates) for of_net in tuned], "rate", "draw").assign_coords(rate=rates),
+        over(axes, [{name: of_net[name].values for name in SEEDS} for of_net in tuned], "draw"),
+        over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, options.families, depths)]),
+        over({"family": options.families}, [_of_family(options, family) for family in options.families]),
+    ]
+    described = attributes(
+        options, "data", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"
+    )
+    described |= _sizes(options)
+    places = map("{0[0]} {0[1]}".format, product(options.families, depths))
+    reasons = {place: of_net.attrs["without_minimum"] for place, of_net in zip(places, tuned, strict=True)}
+    said = {"without_minimum": json.dumps({place: reason for place, reason in reasons.items() if reason})}
+    return xr.merge(parts).assign_attrs(described | said)
+
+
+def _row(of_net: xr.Dataset, rates: Sequence[float]) -> dict[str, Any]:
+    """One net: losses at all rates of the run, NaN where it was not trained; its tuned and its stable rate."""
+    row: dict[str, Any] = {"final_loss": of_net["final_loss"].reindex(rate=rates).values}
+    row |= {name: float(of_net[name]) for name in ("tuned_rate_log10", "tuned_rate_log10_stderr")}
+    stable = of_net.sel(quantile=0.5)
+    ends = ("", "_stderr")
+    row |= {f"stable_rate{end}": float(stable[f"stable_rate_quantile{end}"]) for end in ends}
+    return row | {name: of_net.attrs[name] for name in ("complete", "located")}
+
+
+def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequence[Tuning]) -> list[dict[str, float]]:
+    """Medians over drawn nets of the four scales of one step, and of one of descent, with their errors, net by net.
+
+    Of the change of the layers the scale of the mean stands beside, which rare nets make where nets are deep.
+    """
+    methods = dict.fromkeys([options.optimizer, "sgd"])
+    runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
+    made = simulate_all(runs, workers=options.workers, store=results.pieces)
+    own, of_descent = made[: len(tunings)], made[-len(tunings) :]
+    return [
+        median_scales(of_net) | mean_scale(of_net) | median_scales(descended, "descent_")
+        for of_net, descended in zip(own, of_descent, strict=True)
+    ]
+
+
+def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str) -> Run:
+    """Of nets that are not among those that train."""
+    shared = {"optimizer": optimizer, "batch_size": options.batch_size, "precision": tuning.training["precision"]}
+    return scales_run(tuning.net, tuning.data, draws=STEP_DRAWS, seed=options.seed, **shared)
+
+
+def _of_family(options: argparse.Namespace, family: str) -> dict[str, float]:
+    chance = float(np.log(images.DataShape.of(_source(options, family)).classes))
+    return {"printed_slope": _printed(family), "chance_loss": chance}
+
+
+def _one_step(tunings: Sequence[Tuning], families: Sequence[str], depths: Sequence[int]) -> Iterator[float]:
+    """Mean-field eta* of the label term on white inputs; of residual nets on grids under a convolutional readout.
+
+    NaN for nets with batch normalisation or dropout, which theory does not serve.
+    """
+    for family, tuning in zip(families, tunings[:: len(depths)], strict=True):
+        net: Any = tuning.net
+        if isinstance(net, ResidualConvNet):
+            net = net.replace(readout="convolution")
+        yield from [nan] * len(depths) if isinstance(net, Chain) else scales_at(net, _blocks(family, depths))
+
+
+def _printed(family: str) -> float:
+    """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
+    if (alone := family.partition(ON)[0]) in TABLE_3:
+        return TABLE_3[alone]
+    kinds = [TABLE_1[kind] for begin, kind in PRINTED.items() if family.startswith(begin)]
+    return float(np.mean(kinds[0])) if kinds else float("nan")
+
+
+# What is printed.
+
+WORDS = {
+    "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
+    "parabola of ln(loss) over log10(rate) for every seed, or without one the rate of the least loss; and the "
+    "geometric mean of these over seeds.",
+    "one step": "slope of the rate at which one step of the optimizer that trains, on its data, loss and batches, "
+    "moves something by 1 (mean square, median over drawn nets): outputs; relative, the layers, each over its own "
+    "size; last, the last layer over its size; absolute, the layers, as Zhang et al. 2026 have it.",
+    "white": "the mean field's learning-rate scale eta* of the label term, of white inputs and labels, under plain "
+    "gradient descent; of loops, of the stream. Images, labels, loss and optimizer of the nets that train are others.",
+    "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
+    "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
+    "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
+    "weighted": "the papers' fit, weights inversely proportional to the variances over seeds, where none is 0.",
+    "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
+    "k=2: init, with two layers in a branch.",
+}
+HEADING = (
+    "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), {optimizer}, {schedule} "
+    "rate; {draws} seeds at every depth; {channels} channels of convolutional nets and Transformers, width {width} of "
+    "the others"
+)
+# The precision of a tuned rate that the report names the seeds for, in decades.
+PRECISE = 0.02
+# What stands before the advice of a run that trains for too short a time.
+HARDLY = (
+    "No net of this run ends below a third of the loss of chance, so that tuned rates here say little of nets that "
+    "learn: those are trained by --preset evidence, whose findings are in docs/findings.md."
+)
+# A slope this many standard errors from theory's is called another one.
+APART = 3.0
+
+
+def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
+    followed = [finding for finding in findings if "the slopes of one step" in finding.claim] or list(findings)
+    return answer(followed, _where(dataset))
+
+
+def _where(dataset: xr.Dataset) -> str:
+    """The families whose slopes are not those of one step, and those that have none."""
+    off, none = _apart(dataset), _unmet(dataset)
+    words = f"more than {APART:g} s.e. beyond {tuned_rates.ALLOWED:g} from"
+    parts = [f"{words} one step are the slopes of {', '.join(off)}"] if off else []
+    parts += [f"no slope was met in {', '.join(none)}"] if none else []
+    return "; ".join(parts) or f"no slope lies {words} one step"
+
+
+def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
+    return {str(family): tuned_rates.family_at(dataset, family) for family in dataset["family"].values}
+
+
+def _own_scale(at: xr.Dataset) -> str:
+    """The scale that the slope of a family is held to."""
+    _, of = tuned_rates.group_of(str(at["family"].values))
+    return f"{of}_scale"
+
+
+def _distance(at: xr.Dataset) -> float:
+    """By how much the tuned slope is off one step's; NaN without a slope."""
+    return tuned_rates.tuned_slope(at).exponent - claims.scale_slope(at, _own_scale(at))
+
+
+def _apart(dataset: xr.Dataset) -> list[str]:
+    """Families that are surely off."""
+    beyond = {
+        name: (abs(_distance(at)) - tuned_rates.ALLOWED) / tuned_rates.tuned_slope(at).stderr
+        for name, at in _families(dataset).items()
+    }
+    return [family for family, off in beyond.items() if off > APART]
+
+
+def _unmet(dataset: xr.Dataset) -> list[str]:
+    """Families in which fewer than two depths have a tuned rate."""
+    return [family for family, at in _families(dataset).items() if at.sizes["depth"] < 2]
+
+
+def _slope_column(header: str, cell: Callable[[xr.Dataset], str]) -> Column:
+    """Of the depths that have a tuned rate."""
+    return Column(header, lambda at: cell(tuned_rates.with_minima(at)))
+
+
+def _law_cell(at: xr.Dataset) -> str:
+    return number(claims.law_slope(at) if str(at["family"].values) in claims.PLAIN else np.nan)
+
+
+def _slope_title(dataset: xr.Dataset) -> str:
+    first, *_, last = dataset["depth"].values
+    return f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)"
+
+
+SLOPE_TABLE = Table(
+    "slope table",
+    _slope_title,
+    ["family"],
+    "family",
+    [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, _own_scale(at)))),
+        _slope_column("off", lambda at: signed(_distance(at))),
+        _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
+        _slope_column("weighted", lambda at: fitted(claims.weighted_slope(at))),
+        _slope_column("law", _law_cell),
+        _slope_column("stable", lambda at: number(claims.scale_slope(at, "stable_rate"))),
+        Column("papers", "printed_slope"),
+    ],
+)
+
+
+def _brief_title(dataset: xr.Dataset) -> str:
+    first, *_, last = dataset["depth"].values
+    return f"Slope over depths {first} .. {last} of the tuned rate, beside one step of {dataset.attrs['optimizer']}"
+
+
+BRIEF = Table(
+    "brief table",
+    _brief_title,
+    ["family"],
+    "family",
+    [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, _own_scale(at)))),
+        _slope_column("off", lambda at: signed(_distance(at))),
+        _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
+        Column("papers", "printed_slope"),
+    ],
+)
+
+
+def _local_columns(dataset: xr.Dataset) -> list[Column]:
+    """From every depth to the next, with standard errors, beside those of one step."""
+
+    def column(low: int, high: int) -> Column:
+        def cells(at: xr.Dataset) -> list[str]:
+            pair = tuned_rates.with_minima(at.sel(depth=[low, high]))
+            return [fitted(tuned_rates.tuned_slope(pair)), number(claims.scale_slope(pair, _own_scale(pair)))]
+
+        return Column([f"{low} .. {high}", "one step"], cells)
+
+    return [column(*step) for step in pairwise(dataset["depth"].values)]
+
+
+LOCAL_TABLE = Table("local table", "Local slopes of the tuned rate", ["family"], "family", _local_columns)
+
+
+def _tuned_over_stable(at: xr.Dataset) -> str:
+    return number(10.0 ** float(at["tuned_rate_log10"]) / float(at["stable_rate"]))
+
+
+def _least_mean_loss(at: xr.Dataset) -> str:
+    curve = at["final_loss"].where(np.isfinite(at["final_loss"])).mean("draw", skipna=False)
+    return number(float(curve.min()))
+
+
+RATE_TABLE = Table(
+    "rate table",
+    "Rates in absolute terms",
+    ["family", "depth"],
+    "net",
+    [
+        Column("tuned rate", lambda at: number(10.0 ** float(at["tuned_rate_log10"]))),
+        Column("+- decades", decades),
+        Column("stable", lambda at: number(float(at["stable_rate"]))),
+        Column("tuned/stable", _tuned_over_stable),
+        Column("least mean loss", _least_mean_loss),
+        Column("seeds", lambda at: f"{int(at['located'])} of {at.sizes['draw']}"),
+    ],
+    key=lambda family, depth: f"{family} {depth}",
+)
+
+
+def _step_column(of: str, whose: str = "") -> Column:
+    return Column(
+        f"{DESCENDS}{of}" if whose else of,
+        lambda at: number(claims.scale_slope(tuned_rates.with_minima(at), f"{whose}{of}_scale")),
+    )
+
+
+DESCENDS = "descent: "
+STEP_TABLE = Table(
+    "step table",
+    lambda dataset: (
+        f"Slopes in depth of tuned rates beside those of one step of {dataset.attrs['optimizer']} on the data, by what "
+        "it moves"
+    ),
+    ["family"],
+    "family",
+    [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        *map(_step_column, OF),
+        _step_column("outputs", "descent_"),
+        _step_column("relative", "descent_"),
+    ],
+)
+
+
+def _learns(at: xr.Dataset) -> str:
+    least = float(at["final_loss"].min("rate").mean("draw"))
+    return f"{least:.2f}{'' if least < tuned_rates.LEARNED * float(at['chance_loss']) else ' *'}"
+
+
+def _over_tuned(at: xr.Dataset, name: str) -> str:
+    return number(float(at[name]) / 10.0 ** float(at["tuned_rate_log10"]))
+
+
+NAMED_TABLE = Table(
+    "named table",
+    "Scales of one step over the tuned rate (* loss above a third of chance: the net hardly learns)",
+    ["family", "depth"],
+    "net",
+    [
+        Column("loss", _learns),
+        *(
+            Column(header, partial(_over_tuned, name=name))
+            for header, name in [*((of, f"{of}_scale") for of in OF), ("2/lambda_max", "stable_rate")]
+        ),
+    ],
+    key=lambda family, depth: f"{family} {depth}",
+)
+
+
+def _without_parabola(dataset: xr.Dataset) -> str:
+    """Minima that are rates of the search, and nets that no rate trains, each with the reason."""
+    errors = dataset["seed_tuned_rate_log10_stderr"]
+    coarse, every = int((errors > 0).sum()), int(errors.notnull().sum())
+    words = (
+        f"{coarse} of {every} seeds have a minimum without a parabola, as beside a cliff: it is the rate of the least "
+        "loss, and its error, the distance of its neighbours over sqrt(12), is part of the net's. A finer --spacing "
+        "makes that smaller, and more seeds do not."
+    )
+    lost = json.loads(dataset.attrs["without_minimum"])
+    return "\n".join(
+        [*[folded(words, "", 2)] * bool(coarse), *(folded(f"{n}: {why}", "", 2) for n, why in lost.items())]
+    )
+
+
+def _advice(dataset: xr.Dataset) -> str:
+    """What an engineer may do, in the numbers of this run."""
+    ratio = claims.log_ratio(dataset)
+    if not (known := np.isfinite(ratio)).any():
+        least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
+        return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
+    learns = "" if tuned_rates.learning(dataset).any() else HARDLY
+    words = [
+        learns,
+        "In practice: tune at one depth, and carry the rate by one step of your own optimizer on your own data"
+        " (mf.transfer_learning_rate with optimizer= and data=). Here:"
+        f" {_where(dataset)}.",
+        _with_nothing_tuned(dataset.attrs["optimizer"], 10 ** ratio[known]),
+        f"A tuned rate from one seed is uncertain by {np.median(_spreads(dataset)):.2f} decades in the median net:"
+        f" losses are rugged where training is barely stable. {_seeds_needed(dataset)}",
+    ]
+    return folded(" ".join(filter(None, words)), "", 0)
+
+
+def _with_nothing_tuned(optimizer: str, ratio: Array) -> str:
+    if optimizer != "sgd":
+        return f"With nothing tuned: 2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}."
+    return (
+        f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times 2 / lambda_max"
+        " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
+        f" {np.median(ratio):.2g} times."
+    )
+
+
+def _spreads(dataset: xr.Dataset) -> Array:
+    """Standard deviations of single seeds in decades, of the nets of which two have a minimum."""
+    spreads = dataset["seed_tuned_rate_log10"].std("draw", ddof=1).values
+    errors: xr.DataArray = dataset["seed_tuned_rate_log10_stderr"]
+    coarse = ((errors**2).mean("draw") ** 0.5).values
+    return np.asarray(np.hypot(spreads, coarse)[np.isfinite(spreads)])
+
+
+def _seeds_needed(dataset: xr.Dataset) -> str:
+    """How many seeds give a standard error of `PRECISE`, in the median net and in that of the widest spread."""
+    needed = np.ceil((_spreads(dataset) / PRECISE) ** 2)
+    return (
+        f"A standard error of {PRECISE:g} decades takes {np.median(needed):.0f} seeds in the median net, and"
+        f" {needed.max():.0f} where seeds scatter most."
+    )
+
+
+def _findings(dataset: xr.Dataset) -> list[Finding]:
+    return [*claims.findings(dataset), *first_steps.findings(dataset), *printed_tables.findings(dataset)]
+
+
+REPORT = Report(
+    question="Do tuned rates fall over depth as one step of the optimizer that trains says?",
+    answer=_answer,
+    heading=HEADING,
+    brief=BRIEF,
+    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, _advice],
+    findings=_findings,
+    words=WORDS,
+)
+
+
+STUDY = Study(
+    name=NAME,
+    description=__doc__,
+    options=OPTIONS,
+    presets=PRESETS,
+    compiles="12 s",
+    planned=planned,
+    measure=measure,
+    variables=VARIABLES,
+    report=REPORT,
+    claims=(*CLAIMS, *first_steps.CLAIMS, *printed_tables.CLAIMS),
+    # The images of a run without --data.
+    require_installed=partial(images.require_installed, "digits"),
+)
+
 
 if __name__ == "__main__":
     run_as_command("learning_rate_search")

@@ -22,6 +22,8 @@ from sims.common.results import Results, require_dataset_name
 from sims.common.study import pictures_of
 from sims.measure_model.report import document
 
+LISTED = "a PyTorch model of your own: its rate, and what one step of it moves"
+
 # As `meanfield.torch` has them, which is loaded when a model is measured.
 DRAWS = 16
 KINDS, OF = ("connected", "convolutional", "transformer"), ("outputs", "last", "relative", "absolute")

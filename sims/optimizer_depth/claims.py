@@ -6,7 +6,7 @@ changed two things: shares of single draws are those of the scales that a judge 
 that of a straight line with such a grant, where a fitted correction of 1/n had left errors of half a power.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import Array, PowerLaw
+from meanfield.nets import MLP, ResidualMLP
 from meanfield.theory import residual_exponent
 from meanfield.verification import (
     PAPERS_EXPONENT,
@@ -33,7 +34,64 @@ from meanfield.verification import (
     span,
 )
 from sims.common.tables import fraction
-from sims.optimizer_depth.families import BASE, DESCENT, IN_WORDS, MORE_OUTPUTS, PLAIN, RESIDUAL, SHALLOW
+
+# The nets that one step of each optimizer moves, and what of a net the labels, the loss and the head may change.
+
+DESCENT = "sgd"
+# Those whose first step from rest is a function of the gradient alone, and what that takes of it: all but descent
+# forget its size.
+OPTIMIZERS = {DESCENT: "descent"} | dict.fromkeys(("adamw", "lion"), "signs")
+OPTIMIZERS |= dict.fromkeys(("muon", "muon_kimi", "shampoo", "soap"), "polar factors")
+
+PLAIN = "plain"
+RESIDUAL: Mapping[str, Mapping[str, Any]] = {
+    "init": {"scaling": "init", "block_depth": 1},
+    "multiplier_sqrt": {"scaling": "multiplier_sqrt", "block_depth": 1},
+    "multiplier_linear": {"scaling": "multiplier_linear", "block_depth": 1},
+    "init_k2": {"scaling": "init", "block_depth": 2},
+    "multiplier_linear_k2": {"scaling": "multiplier_linear", "block_depth": 2},
+}
+FAMILIES = (PLAIN, *RESIDUAL)
+IN_WORDS = {
+    PLAIN: "plain",
+    "init": "variance 1/K, k = 1",
+    "multiplier_sqrt": "times K^(-1/2), k = 1",
+    "multiplier_linear": "times 1/K, k = 1",
+    "init_k2": "variance 1/K, k = 2",
+    "multiplier_linear_k2": "times 1/K, k = 2",
+}
+
+# Layers of the nets whose width, labels, loss and head change.
+SHALLOW = 4
+# The base, and what differs from it: fields of the net, and options of the measure. Few outputs, so that the part of
+# the error that the features themselves make is small.
+BASE = "base"
+FEW, MORE_OUTPUTS = 2, 8
+SETTINGS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    BASE: ({}, {}),
+    "labels": ({}, {"label_mean": 3.0}),
+    "loss": ({}, {"loss": "cross_entropy"}),
+    "outputs": ({"outputs": MORE_OUTPUTS}, {}),
+    "head": ({"head": "mup"}, {}),
+}
+SETTINGS_IN_WORDS = {
+    BASE: f"labels of variance 1, squared loss, {FEW} outputs, He's head",
+    "labels": "labels of a mean of 3",
+    "loss": "cross-entropy",
+    "outputs": f"{MORE_OUTPUTS} outputs",
+    "head": "a head of variance 1/n^2 (muP)",
+}
+
+
+def plain(depth: int, width: int, outputs: int) -> MLP:
+    return MLP(depth=depth, width=width, outputs=outputs)
+
+
+def residual(family: str, depth: int, width: int, outputs: int) -> ResidualMLP:
+    return ResidualMLP(depth=depth, width=width, outputs=outputs, **RESIDUAL[family])
+
+
+# What is claimed, and what decides it.
 
 NAME = "optimizer_depth"
 LABEL_SCALE, SCALE = "label_learning_rate_scale", "learning_rate_scale"

@@ -11,7 +11,7 @@ from meanfield.execution.run import Run, simulate_all
 from meanfield.nets.block_net import BlockNet
 from meanfield.simulation.measures.blocks import TrainedStreams
 from meanfield.simulation.measures.propagation import ActivationStatistics
-from sims.identities.study import STUDY as identities
+from sims.identities.__main__ import STUDY as identities
 from sims.looped_update import STUDY as looped_update
 from tests.sims.commands import finished_run
 

@@ -34,7 +34,7 @@ from meanfield.theory.tangent_kernels import OUTPUT_DRAWS, mean_field_curvatures
 from sims.common.images import photo_crops, two_classes
 from sims.common.training_data import training_data
 from sims.identities.label_average import label_average
-from sims.reported_losses.study import loss_tables
+from sims.reported_losses.__main__ import loss_tables
 
 SEED, DRAWS = 3, range(5, 7)
 MLP = mf.MLP(depth=2, width=4, inputs=2, outputs=2)

@@ -6,7 +6,7 @@ import xarray as xr
 
 from figures import cnn_overlap as figure
 from meanfield.verification import best, growth_exponent
-from sims.cnn_overlap.study import STUDY as simulation
+from sims.cnn_overlap.__main__ import STUDY as simulation
 
 
 @pytest.fixture(scope="module", params=["convolution", "pooled"])

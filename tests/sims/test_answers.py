@@ -8,13 +8,13 @@ import xarray as xr
 
 from meanfield.verification import growth_exponent
 from sims import cross_entropy
+from sims.cnn_overlap import __main__ as overlap
 from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as growth
-from sims.cnn_overlap import report as overlap
 from sims.cnn_overlap.settings import LEVELS, PAPERS, scales_under
 from sims.common.tables import heavy_tail_notes
-from sims.learning_rate_search import report as search
-from sims.looped_transformer import report as loops
+from sims.learning_rate_search import __main__ as search
+from sims.looped_transformer import __main__ as loops
 from sims.looped_transformer.claims import energy, energy_slope
 from tests.sims.claim_controls.changes import put
 

@@ -6,7 +6,7 @@ import pytest
 from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from sims.batch_size import claims
-from sims.batch_size.study import STUDY as simulation
+from sims.batch_size.__main__ import STUDY as simulation
 from tests.sims.commands import finished_run
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sims.check_recipe.__main__ import COMMAND as simulation
+from sims.check_recipe import COMMAND as simulation
 from tests.recipes import ADAMW, by_powers, gpt
 
 
@@ -88,7 +88,7 @@ def test_it_needs_no_pytorch(files):
     code = f"""
 import sys
 sys.modules["torch"] = None
-from sims.check_recipe.__main__ import COMMAND
+from sims.check_recipe import COMMAND
 sys.exit(COMMAND.main([{files["wrong"]!r}, "--base", {files["base"]!r}]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

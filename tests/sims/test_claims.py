@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.judges import Contest, contest
 from meanfield.verification.published import COMMON_SWEEP, MeasuredSlope
 from meanfield.verification.verdicts import Bands, Deviation, Finding, Shares, Verdict
+from sims import NAMES
 from sims.claims import record
 from sims.claims import runs as runs_of_claims
 from sims.claims.__main__ import COMMAND as simulation
@@ -24,10 +27,15 @@ from sims.claims.runs import Job, Result, RunOptions, as_they_are, judged, split
 from sims.claims.seeds import Counts
 from sims.common.tables import LINE
 from sims.learning_rate_scale import claims as scales
-from tests.sims.claim_controls import CONTROLS
+from tests.sims import claim_controls
 
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
 WITHOUT_DATASET = {"A16a", "A16b", "A19", "A21", "A23a", "S12", "S13"}
+# The others stand beside the tests of their study, as its CONTROLS, or, of claims that studies share, by paper.
+OF_STUDIES = [name for name in NAMES if find_spec(f"tests.sims.test_{name}") and name != "claims"]
+CONTROLS = dict(claim_controls.CONTROLS)
+for _name in OF_STUDIES:
+    CONTROLS |= getattr(import_module(f"tests.sims.test_{_name}"), "CONTROLS", {})
 
 
 @pytest.fixture

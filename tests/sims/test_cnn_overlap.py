@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.cnn_overlap.study import STUDY as cnn_overlap
-from sims.cnn_overlap.study import depth_ladder
+from sims.cnn_overlap.__main__ import STUDY as cnn_overlap
+from sims.cnn_overlap.__main__ import depth_ladder
 from tests.sims.commands import without_figure
 
 SMALL = ["--depth", "1", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]

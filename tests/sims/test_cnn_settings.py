@@ -7,9 +7,9 @@ import xarray as xr
 import meanfield as mf
 from meanfield.verification.verdicts import Verdict
 from sims.cnn_overlap import claims, settings
-from sims.cnn_overlap.report import settings_table
+from sims.cnn_overlap.__main__ import STUDY as cnn_overlap
+from sims.cnn_overlap.__main__ import settings_table
 from sims.cnn_overlap.settings import PAPERS, ByOutputs, Setting, Source, terms_under
-from sims.cnn_overlap.study import STUDY as cnn_overlap
 from sims.common.datasets import suffixed
 from tests.sims.claim_controls.changes import put
 from tests.sims.commands import finished_run, without_figure

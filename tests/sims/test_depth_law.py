@@ -11,7 +11,7 @@ from meanfield.nets import Net
 from meanfield.verification import Verdict
 from sims import simulation
 from sims.common.training_data import training_data
-from sims.depth_law.nets import FAMILIES, field_kinds, net_of_size, number
+from sims.depth_law import FAMILIES, field_kinds, net_of_size, number
 from tests.sims.commands import finished_run, without_figure
 
 STUDY = simulation("depth_law")

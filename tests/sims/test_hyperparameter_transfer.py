@@ -6,9 +6,10 @@ import pytest
 import meanfield as mf
 from figures import hyperparameter_transfer as figure
 from meanfield.verification import Verdict
-from sims.hyperparameter_transfer import claims, study
+from sims.hyperparameter_transfer import __main__ as study
+from sims.hyperparameter_transfer import claims
+from sims.hyperparameter_transfer.__main__ import STUDY as simulation
 from sims.hyperparameter_transfer.nets import Place, data_of, learned_loss, net_of, role_factors_of
-from sims.hyperparameter_transfer.study import STUDY as simulation
 from tests.sims.commands import finished_run
 
 SMALL = ["--families", "residual", "gpt", "--optimizers", "adamw", "muon-adamw", "--widths", "16", "32"]

@@ -13,10 +13,9 @@ from meanfield.parameterizations import (
     optimizers_by_role,
     transfer_hyperparameters,
 )
-from sims.hyperparameters.__main__ import COMMAND as simulation
-from sims.hyperparameters.__main__ import _common, _parts
-from sims.hyperparameters.report import assemble
-from sims.learning_rate_scale.study import STUDY
+from sims.hyperparameters import COMMAND as simulation
+from sims.hyperparameters import _common, _parts, assemble
+from sims.learning_rate_scale.__main__ import STUDY
 
 SIZES = ["--width", "4096", "--depth", "64", "--base-width", "256", "--base-depth", "4"]
 MUON = ["--optimizer", "muon", *SIZES, "--base-lr", "0.02"]

@@ -12,9 +12,10 @@ from figures import learning_rate_scale as figure
 from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict
 from sims.common.training_data import training_data
-from sims.learning_rate_scale import claims, report
-from sims.learning_rate_scale.families import depth_grid, on_data, served
-from sims.learning_rate_scale.study import STUDY as simulation
+from sims.learning_rate_scale import __main__ as study
+from sims.learning_rate_scale import claims
+from sims.learning_rate_scale.__main__ import STUDY as simulation
+from sims.learning_rate_scale.__main__ import depth_grid, on_data, served
 from tests.sims.commands import finished_run
 
 
@@ -106,7 +107,7 @@ def test_every_family_has_its_law_beside_the_papers(finished):
 
 
 def test_transfer_of_blocks_and_loops_is_by_their_own_law(finished):
-    printed = simulation.document(finished).text().split(report.OWN_LAWS)[1]
+    printed = simulation.document(finished).text().split(study.OWN_LAWS)[1]
     nets = [mf.ResidualMLP(depth=depth, width=256) for depth in (3, 24)]
     finite, power = (mf.explain_transfer(1.0, *nets, rule=rule).rate for rule in ("finite_depth", "power_law"))
     row, *_ = (line.split() for line in printed.splitlines() if line.split()[:2] == ["3", "24"])

@@ -16,8 +16,9 @@ from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
-from sims.learning_rate_search import claims, report, study
-from sims.learning_rate_search.study import STUDY as simulation
+from sims.learning_rate_search import __main__ as study
+from sims.learning_rate_search import claims
+from sims.learning_rate_search.__main__ import STUDY as simulation
 from tests.sims.commands import finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
@@ -106,8 +107,8 @@ def test_only_gradient_descent_is_held_to_the_curvature(made_up):
     assert len(by_lion) == len(claims.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
     assert not any("lambda_max" in finding.claim for finding in by_lion)
     ratio = np.array([0.009, 0.019])
-    assert "says nothing of lion" in report._with_nothing_tuned("lion", ratio)
-    assert "0.009 to 0.019 times" in report._with_nothing_tuned("sgd", ratio)
+    assert "says nothing of lion" in study._with_nothing_tuned("lion", ratio)
+    assert "0.009 to 0.019 times" in study._with_nothing_tuned("sgd", ratio)
 
 
 def test_slopes_and_errors_are_those_of_least_squares(made_up):
@@ -205,7 +206,7 @@ def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
     assert "no verdict" not in printed
     assert all(f"{family} 2" in printed for family in FAMILIES)
     assert "have a minimum without a parabola" in " ".join(printed.split())
-    spread = report._spreads(equal.sel(place).expand_dims("family"))
+    spread = study._spreads(equal.sel(place).expand_dims("family"))
     np.testing.assert_allclose(spread, 0.25)
     figure.draw(equal)
 
@@ -220,10 +221,10 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best_on_average(finished):
     losses = finished["final_loss"].copy()
     place = {"family": "mlp", "depth": 4}
     every = np.isfinite(losses.sel(place).values).all(axis=1)
-    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in report.RATE_TABLE(finished).text()
+    assert f"  {losses.sel(place).values[every].mean(axis=1).min():.4g}  " in study.RATE_TABLE(finished).text()
     alone = int(np.flatnonzero(every)[-1])
     losses[{"family": 0, "depth": 1, "rate": alone}] = [0.0123, np.inf]
-    assert "0.0123" not in report.RATE_TABLE(finished.assign(final_loss=losses)).text()
+    assert "0.0123" not in study.RATE_TABLE(finished.assign(final_loss=losses)).text()
 
 
 def test_seeds_that_a_precision_takes(finished):
@@ -232,7 +233,7 @@ def test_seeds_that_a_precision_takes(finished):
     seeds = np.vstack([seeds, [np.nan, 1.0]])
     errors = {"seed_tuned_rate_log10_stderr": (("net", "draw"), 0 * seeds)}
     wide = finished[[]].assign(errors | {"seed_tuned_rate_log10": (("net", "draw"), seeds)})
-    assert "takes 25 seeds in the median net, and 225 where" in report._seeds_needed(wide)
+    assert "takes 25 seeds in the median net, and 225 where" in study._seeds_needed(wide)
 
 
 def test_report_and_figure(finished):

@@ -13,8 +13,8 @@ from meanfield.verification import Verdict
 from sims.common import images
 from sims.common.training_data import FAMILIES, trained_net, training_data
 from sims.learning_rate_transfer import claims, first_steps
-from sims.learning_rate_transfer.study import RULES, Ladder, _carried, planned
-from sims.learning_rate_transfer.study import STUDY as simulation
+from sims.learning_rate_transfer.__main__ import RULES, Ladder, _carried, planned
+from sims.learning_rate_transfer.__main__ import STUDY as simulation
 from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]

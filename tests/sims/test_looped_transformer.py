@@ -7,8 +7,9 @@ import xarray as xr
 import meanfield as mf
 from sims.common.datasets import ENDS
 from sims.common.tables import drawn
-from sims.looped_transformer import claims, study
-from sims.looped_transformer.study import STUDY as simulation
+from sims.looped_transformer import __main__ as study
+from sims.looped_transformer import claims
+from sims.looped_transformer.__main__ import STUDY as simulation
 from tests.sims.commands import finished_run
 
 

@@ -7,8 +7,8 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.verification.verdicts import Verdict
 from sims.common.report import BRIEF
 from sims.optimizer_depth import claims
-from sims.optimizer_depth.families import DESCENT, OPTIMIZERS, PLAIN
-from sims.optimizer_depth.study import STUDY as simulation
+from sims.optimizer_depth.__main__ import STUDY as simulation
+from sims.optimizer_depth.claims import DESCENT, OPTIMIZERS, PLAIN
 from tests.sims.claim_controls import optimizers as worlds
 
 # What a judge says of the laws of one step, and the world in which its rival is right.

@@ -32,13 +32,12 @@ def test_a_wrong_sign_is_seen(smoke_runs, monkeypatch):
     assert shown("looped_energy", smoke_runs["looped_energy"]) != PRINTED["looped_energy"]
 
 
-def test_a_new_study_stands_beside_what_is_kept(smoke_run, tmp_path, monkeypatch):
-    """The keeper writes all three files again from the run of one study that they lack."""
-    texts = {kind: path.read_text(encoding="utf-8") for kind, path in keeper.KEPT.items()}
-    monkeypatch.setattr(keeper, "KEPT", {kind: tmp_path / f"{kind}.txt" for kind in texts})
-    for kind, text in texts.items():
-        without = [part for part in text.split("## ") if not part.startswith("looped_update\n")]
-        keeper.KEPT[kind].write_text("## ".join(without), encoding="utf-8")
+def test_a_study_is_kept_in_a_file_of_its_own(smoke_run, tmp_path, monkeypatch):
+    """The keeper writes it again from the run of this study, and no other."""
+    text = (keeper.KEPT / "looped_update.txt").read_text(encoding="utf-8")
+    monkeypatch.setattr(keeper, "KEPT", tmp_path)
     smoke_run("looped_update").to_netcdf(tmp_path / "looped_update.nc", engine="netcdf4")
     keeper.main(tmp_path)
-    assert {kind: path.read_text(encoding="utf-8") for kind, path in keeper.KEPT.items()} == texts
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.txt")} == {
+        "looped_update.txt": text
+    }

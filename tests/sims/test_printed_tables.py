@@ -8,7 +8,7 @@ from meanfield.verification import ALL_SLOPES, TABLE_1, TABLE_4, Verdict
 from meanfield.verification.published import ADAM_SLOPES, GELU_SLOPE, KERNEL_SLOPES, PRE_NORM_SLOPE
 from sims.common.training_data import FAMILIES
 from sims.learning_rate_search import printed_tables as tables
-from sims.learning_rate_search.study import STUDY as simulation
+from sims.learning_rate_search.__main__ import STUDY as simulation
 
 DEPTHS, DRAWS = [2, 4, 8, 16], 64
 CHANCE = np.log(10)

@@ -12,7 +12,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.claims.runs import Evidence, judged
 from sims.common.report import BRIEF, SAYS, SOURCES, STATISTICS, UNMADE, Document, answer, in_a_line, used_words
 from sims.common.tables import LINE, table
-from sims.hyperparameters.__main__ import COMMAND as hyperparameters
+from sims.hyperparameters import COMMAND as hyperparameters
 
 ROOT = Path(sims.__file__).parent.parent
 # Tables of the report on fully-connected nets have a file of their own.

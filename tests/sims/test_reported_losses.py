@@ -5,9 +5,9 @@ import pytest
 
 from figures import reported_losses as figure
 from meanfield.verification.verdicts import Verdict
-from sims.reported_losses import judges
-from sims.reported_losses.study import BASE, base_scatter, displacements, loss_tables, optima, printed_tables
-from sims.reported_losses.study import STUDY as simulation
+from sims.reported_losses import claims
+from sims.reported_losses.__main__ import BASE, base_scatter, displacements, loss_tables, optima, printed_tables
+from sims.reported_losses.__main__ import STUDY as simulation
 
 
 @pytest.fixture(scope="module")
@@ -104,28 +104,28 @@ def test_what_the_base_models_best_costs_is_read_off_the_row(tables):
 
 
 def test_a_verdict_turns_where_the_tables_are_exchanged(tables):
-    kept, lost = (judges.judge_transfer(tables, given).verdict for given in (judges.DEPTH_MANY, judges.WIDTH_STANDARD))
+    kept, lost = (claims.judge_transfer(tables, given).verdict for given in (claims.DEPTH_MANY, claims.WIDTH_STANDARD))
     assert (kept, lost) == ("CONFIRMED", "REFUTED")
-    above, below = judges.SHAMPOO_BY_CONDITION
-    assert judges.judge_lower_on_average(tables, above, below).verdict == "CONFIRMED"
-    assert judges.judge_lower_on_average(tables, below, above).verdict == "REFUTED"
+    above, below = claims.SHAMPOO_BY_CONDITION
+    assert claims.judge_lower_on_average(tables, above, below).verdict == "CONFIRMED"
+    assert claims.judge_lower_on_average(tables, below, above).verdict == "REFUTED"
 
 
 def test_a_rate_that_moves_less_is_told_from_one_that_moves_more(tables):
     """Negative control: moves of six octaves and of none, which way they go does not matter."""
-    other, own = judges.SOPHIA_BY_STANDARD
-    assert judges.judge_steadier(tables, other, own).verdict == "INCONCLUSIVE"
+    other, own = claims.SOPHIA_BY_STANDARD
+    assert claims.judge_steadier(tables, other, own).verdict == "INCONCLUSIVE"
     for moved, verdict in (({other: -6.0, own: 0.0}, "CONFIRMED"), ({other: 0.0, own: -6.0}, "REFUTED")):
         drifts = [moved.get(int(number), 0.0) for number in tables["table"].values]
         given = tables.assign(drift=("table", drifts))
-        finding = judges.judge_steadier(given, other, own)
+        finding = claims.judge_steadier(given, other, own)
         assert finding.verdict == verdict
         assert f"table {own} against {other}" in finding.claim
 
 
 def test_a_difference_of_two_runs_has_the_scatter_of_both_and_is_one_comparison_of_many(tables):
-    above, below = judges.LOWER_THAN_STANDARD[1]
-    finding, scatter = judges.judge_lower(tables, above, below), float(tables["scatter"].sel(table=below))
+    above, below = claims.LOWER_THAN_STANDARD[1]
+    finding, scatter = claims.judge_lower(tables, above, below), float(tables["scatter"].sel(table=below))
     assert f"+- {2**0.5 * scatter:.4f} nats" in finding.evidence
     assert finding.verdict == "INCONCLUSIVE"  # 4.1 s.e. are enough for one comparison and not for 30
 
@@ -147,10 +147,10 @@ def test_the_report_prints_the_numbers_and_the_figure_shows_them(tables):
 
 
 def test_moves_up_and_down_do_not_cancel(tables):
-    chosen = judges.WIDTH_MANY
+    chosen = claims.WIDTH_MANY
     drift = tables["drift"].copy()
     drift.loc[{"table": list(chosen)}] = [4.0, -4.0, 4.0, -4.0]
-    made = judges.judge_transfer(tables.assign(drift=drift), chosen)
+    made = claims.judge_transfer(tables.assign(drift=drift), chosen)
     assert made.evidence.startswith("moves by 4.00 ")
     assert made.verdict is Verdict.REFUTED
 
@@ -159,16 +159,16 @@ def test_best_rates_inside_the_grid_stay_within_an_octave_or_are_refuted(tables)
     large = tables["ladder"].sel(table=21) == 256
     for moved, verdict in ((0.9, Verdict.CONFIRMED), (1.1, Verdict.REFUTED)):
         made = tables.assign(bracketed=0 * tables["bracketed"] + 1, optimum=moved * large + 0 * tables["optimum"])
-        assert judges.judge_unnormalised_transfer(made).verdict is verdict
+        assert claims.judge_unnormalised_transfer(made).verdict is verdict
 
 
 def test_moves_that_may_be_larger_confirm_no_rest(tables):
     """Negative control: the same moves, with an optimum at an end of its grid."""
     still = tables.assign(drift=0 * tables["drift"], drift_stderr=0 * tables["drift_stderr"] + 0.1)
     for bound, verdict in ((False, Verdict.CONFIRMED), (True, Verdict.INCONCLUSIVE)):
-        made = judges.judge_transfer(still.assign(drift_is_bound=("table", [bound] * 26)), judges.DEPTH_ONE)
+        made = claims.judge_transfer(still.assign(drift_is_bound=("table", [bound] * 26)), claims.DEPTH_ONE)
         assert made.verdict is verdict
-    assert judges.AT_LEAST in made.evidence
+    assert claims.AT_LEAST in made.evidence
 
 
 def _lost(tables, table, runs):
@@ -195,11 +195,11 @@ def _lost(tables, table, runs):
 )
 def test_stability_is_a_difference_beyond_chance(tables, many, standard, verdict):
     """What is printed, 20 of 20 against 18 of 20, is none; ten of 20 lost by one rule alone is one (controls)."""
-    given = _lost(_lost(tables, judges.UNNORMALISED_MANY, many), judges.UNNORMALISED_STANDARD, standard)
-    finding = judges.judge_stability(given)
+    given = _lost(_lost(tables, claims.UNNORMALISED_MANY, many), claims.UNNORMALISED_STANDARD, standard)
+    finding = claims.judge_stability(given)
     assert finding.verdict == verdict
     if (many, standard) == (0, 2):
-        assert finding.evidence == judges.judge_stability(tables).evidence
+        assert finding.evidence == claims.judge_stability(tables).evidence
         assert "probability 0.24" in finding.evidence
         assert (
             finding.power
@@ -213,19 +213,19 @@ CARRIED = {"Muon-Kimi": 0.115, "Muon": -0.051, "Shampoo, epsilon 1e-5": 0.126, "
 
 def test_what_is_paid_at_the_carried_rate(tables):
     verdicts = {}
-    for one, many in judges.BY_CONDITION:
+    for one, many in claims.BY_CONDITION:
         name = str(tables["setting"].sel(table=one).values)
-        made = judges.carried(tables, one, many)
+        made = claims.carried(tables, one, many)
         assert made.mean == pytest.approx(CARRIED[name], abs=5e-4)
         assert made.mean == made.choices[made.value]
         assert f"{made.mean:+.3f} +- {made.stderr:.3f}" in simulation.document(tables).text()
-        verdicts[name] = judges.judge_carried(tables, one, many).verdict
-    assert judges.carried(tables, 30, 29).choices == pytest.approx({-5: 0.113, -4: -0.051, -3: -0.490}, abs=5e-4)
+        verdicts[name] = claims.judge_carried(tables, one, many).verdict
+    assert claims.carried(tables, 30, 29).choices == pytest.approx({-5: 0.113, -4: -0.051, -3: -0.490}, abs=5e-4)
     decided = dict.fromkeys(("Muon-Kimi", "Shampoo, epsilon 1e-5"), Verdict.CONFIRMED)
     assert verdicts == dict.fromkeys(("Muon", "Sophia"), Verdict.INCONCLUSIVE) | decided
 
 
 def test_exchanged_rules_pay_the_opposite(tables):
     """Negative control."""
-    one, many = judges.BY_CONDITION[0]
-    assert judges.judge_carried(tables, many, one).verdict is Verdict.REFUTED
+    one, many = claims.BY_CONDITION[0]
+    assert claims.judge_carried(tables, many, one).verdict is Verdict.REFUTED

@@ -1,5 +1,8 @@
 """A finished run is read back by the very same run alone: every option, and every line of code, is in its key."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -209,6 +212,81 @@ def test_files_of_nets_and_laws_are_in_the_key_by_what_they_compute(keys, tmp_pa
         given = ["--net", f"{path}:make", "--claim", f"{path}:law", "--rival", "0"]
         assert simulation_module("depth_law").main([*_arguments("depth_law"), *given]) == 0
     assert len({keys[0], keys[1], keys[2]}) == 3
+
+
+DOCUMENTED = '''
+"""Nets of one's own."""
+
+import meanfield as mf
+
+
+class Own(mf.ResidualMLP):
+    """A residual net."""
+
+    @property
+    def multiplier(self):
+        """None where there is no block."""
+
+        def power():
+            """Of the depth."""
+            return None if not self.depth else -0.75
+
+        class Kept:
+            """What the law says."""
+
+            law = power()
+
+        for _ in range(2):
+            """No step of the loop."""
+            if Kept.law is None:
+                return None
+        return self.depth**Kept.law
+
+
+def make(depth):
+    """A net of this depth."""
+    return Own(depth=depth, width=16)
+'''
+
+
+def _compiled(source, optimize):
+    names = {"__name__": "own_nets"}
+    exec(compile(source, "own_nets.py", "exec", optimize=optimize), names)
+    return digests.digest(make=names["make"], net=names["Own"])
+
+
+def test_docstrings_are_in_no_key():
+    """Other docstrings, or none, as under `python -OO`, and the same steps; one step more is another key."""
+    key = _compiled(DOCUMENTED, 0)
+    assert key == _compiled(DOCUMENTED, 2) == _compiled(DOCUMENTED.replace("None where", "Nothing where"), 0)
+    others = {"-0.75": "-0.5", "range(2)": "range(3)", "not self.depth": "self.depth", "**": "*", "width=": "channels="}
+    for step, other in others.items():
+        assert _compiled(DOCUMENTED.replace(step, other), 0) != key, step
+
+
+KEY = """
+import sys
+from meanfield.execution.workers import Workers
+from sims import simulation
+from sims.common.results import run_key, shared_values
+
+study = simulation("depth_law")
+options = study.parse(["--preset", "smoke", "--net", f"{sys.argv[1]}:make", "--claim", "0.5", "--data", "digits"])
+options.workers = Workers(1)
+print(run_key(**study.checked(options), **shared_values(options)), study.description)
+"""
+
+
+def test_python_without_docstrings_has_the_same_keys(tmp_path):
+    """As a run is found again that another setting of Python began; only --help says less."""
+    path = tmp_path / "own_nets.py"
+    path.write_text(DOCUMENTED)
+    script = [sys.executable, "-c", KEY, str(path)]
+    told = [script, [*script[:1], "-OO", *script[1:]]]
+    printed = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in told]
+    keys = [words.split()[0] for words in printed]
+    assert keys[0] == keys[1]
+    assert [words.split()[1] for words in printed] == ["A", "None"]
 
 
 def test_patches_are_in_the_key(keys):

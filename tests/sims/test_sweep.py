@@ -9,12 +9,11 @@ import xarray as xr
 
 from figures import figure_names
 from sims import simulation as simulation_module
+from sims import sweep as sweep_module
 from sims.common import results as _results
 from sims.looped_update import STUDY as looped_update
-from sims.sweep import __main__ as sweep_module
-from sims.sweep.__main__ import COMMAND as sweep
-from sims.sweep.__main__ import combined
-from sims.sweep.plan import planned, read_plan
+from sims.sweep import COMMAND as sweep
+from sims.sweep import combined, planned, read_plan
 from tests.sims.commands import figures_left_out
 
 CONFIG = """

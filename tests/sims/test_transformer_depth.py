@@ -5,8 +5,9 @@ import pytest
 
 from meanfield.execution import Workers
 from meanfield.verification.verdicts import Verdict
-from sims.transformer_depth import claims, study
-from sims.transformer_depth.study import STUDY as simulation
+from sims.transformer_depth import __main__ as study
+from sims.transformer_depth import claims
+from sims.transformer_depth.__main__ import STUDY as simulation
 from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
 
 # Relative errors of scales that are made up here.

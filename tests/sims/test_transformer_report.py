@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from sims.transformer_depth.__main__ import SLOPE_TABLE, _breaks
+from sims.transformer_depth.__main__ import STUDY as simulation
 from sims.transformer_depth.claims import RHO
-from sims.transformer_depth.report import SLOPE_TABLE, _breaks
-from sims.transformer_depth.study import STUDY as simulation
 from tests.sims.commands import assert_refused
 
 SIZES = {

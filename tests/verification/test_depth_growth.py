@@ -16,7 +16,7 @@ from meanfield.verification.many_channels import (
 from meanfield.verification.verdicts import Verdict
 from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as exponents
-from sims.cnn_overlap.study import with_theory
+from sims.cnn_overlap.__main__ import with_theory
 from tests.statistics import consistent
 
 

@@ -13,7 +13,7 @@ from meanfield.verification.series import spline_slopes
 from meanfield.verification.verdicts import Verdict, judge_computed
 from sims import mlp_depth
 from sims.learning_rate_scale import claims
-from sims.learning_rate_scale.families import depth_grid
+from sims.learning_rate_scale.__main__ import depth_grid
 
 SHARES = (0.25, 1.0)
 

@@ -1,4 +1,4 @@
-"""A negative control for every claim: a world in which the verdict must be another one.
+"""Negative controls of claims: worlds in which the verdict must be another one.
 
 Each takes the datasets of a run, by simulation, and gives them as they would be if the paper were right where it is
 wrong, or wrong where it is right. ``CONTROLS`` maps the claim's id to the control.

@@ -2,8 +2,17 @@
 
 import numpy as np
 
-from sims.optimizer_depth.claims import LABEL_SCALE, NAME, OF_PLAIN, OF_SETTING, OF_WIDTH, SCALE, limit_of
-from sims.optimizer_depth.families import BASE, DESCENT
+from sims.optimizer_depth.claims import (
+    BASE,
+    DESCENT,
+    LABEL_SCALE,
+    NAME,
+    OF_PLAIN,
+    OF_SETTING,
+    OF_WIDTH,
+    SCALE,
+    limit_of,
+)
 from tests.sims.claim_controls.changes import put
 
 

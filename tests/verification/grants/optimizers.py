@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from sims.optimizer_depth import claims
-from sims.optimizer_depth.families import BASE, DESCENT
+from sims.optimizer_depth.claims import BASE, DESCENT
 from tests.verification.grants.made import exactly, fitted_slope, power_law
 
 # What finite width may do to a slope, in place of what it does.
