@@ -88,8 +88,7 @@ _ADJUSTED = (
 _ONE_STEP = _entries(NETS) + _entries(LOOPS)
 _BLOCKS = _entries(
     BLOCKS,
-    unpredicted="the paper gives exponents alone, which `meanfield.theory.laws` derives and simulations "
-    "measure",
+    unpredicted="the paper gives exponents alone, which `meanfield.theory.laws` derives and simulations measure",
 )
 _SINGLE_DRAWS = _entries(
     SINGLE_DRAWS, unpredicted="of single draws; the exact level has their second moment, `predict(..., spread=True)`"

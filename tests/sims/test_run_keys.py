@@ -252,7 +252,7 @@ def make(depth):
 def _compiled(source, optimize):
     names = {"__name__": "own_nets"}
     exec(compile(source, "own_nets.py", "exec", optimize=optimize), names)
-    return digests.digest(make=names["make"], net=names["Own"])
+    return chunks.digest(make=names["make"], net=names["Own"])
 
 
 def test_docstrings_are_in_no_key():
