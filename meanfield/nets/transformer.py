@@ -51,7 +51,7 @@ class TokenBranch:
 
     before: Normalisation | None
     first: Linear
-    inner: Any
+    inner: Attention | Pointwise | Gate
     last: Linear
     gain: Gain | None
     after: Normalisation | None
@@ -85,7 +85,10 @@ class TokenBranch:
     @property
     def attention(self) -> Attention | None:
         """The inner map where it takes tokens together, and None where it is an activation."""
-        return None if self.inner.activates else self.inner
+        match self.inner:
+            case Attention() as attention:
+                return attention
+        return None
 
     @property
     def gain_below(self) -> float:

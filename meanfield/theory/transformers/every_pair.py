@@ -76,16 +76,17 @@ class InnerMap(ABC):
 
 def inner_map(branch: TokenBranch, below: Kinds) -> InnerMap:
     """That of a branch, from the channels below it, which are alike; attention at scale "inverse" sees values alone."""
-    attention, activation = branch.attention, branch.inner
     covariance, kernel = below[-1].covariance, below[-1].kernel
     shape, points = covariance.shape, below[0].mean.size
     pairs = covariance.reshape(points, points), kernel.reshape(points, points)
-    if attention and attention.scale == "inverse":
-        return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(attention, shape[1]))), *pairs)
-    if attention:
-        return SoftmaxAttention(attention, *pairs, shape, count(below) // 3 // attention.heads)
-    units = GatedUnits if activation.pointwise_activation is None else HiddenUnits
-    return units(activation_named(activation.activation), *pairs)
+    match branch.inner:
+        case Attention(scale="inverse") as attention:
+            return EvenAttention(np.asarray(np.kron(np.eye(shape[0]), even_shares(attention, shape[1]))), *pairs)
+        case Attention() as attention:
+            return SoftmaxAttention(attention, *pairs, shape, count(below) // 3 // attention.heads)
+        case activation:
+            units = GatedUnits if activation.pointwise_activation is None else HiddenUnits
+            return units(activation_named(activation.activation), *pairs)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from meanfield.common.validation import Array
-from meanfield.nets.maps import Weight
+from meanfield.nets.maps import Attention, Weight
 from meanfield.nets.net import Net
 from meanfield.nets.transformer import TokenBranch, TokenStream
 from meanfield.theory.maps import require_room
@@ -288,13 +288,16 @@ class _Reading:
 
 
 def _reading(branch: TokenBranch, width: int, tokens: int) -> _Reading:
-    attention, below, units = branch.attention, branch.gain_below, branch.channels
+    below, units = branch.gain_below, branch.channels
     constants = (below, branch.gain_above, units / width, branch.multiplier)
-    if attention:
-        table = uniform_averages(tokens) if attention.scale == "inverse" else softmax_averages(tokens, below**2)
-        return _Reading(True, table, (units / attention.heads, 0.0, 0.0), constants)
-    averages = hidden_averages(branch.inner, below)
-    return _Reading(False, averages.series, (averages.feature_variance, averages.passed, width / units), constants)
+    match branch.inner:
+        case Attention() as attention:
+            table = uniform_averages(tokens) if attention.scale == "inverse" else softmax_averages(tokens, below**2)
+            return _Reading(True, table, (units / attention.heads, 0.0, 0.0), constants)
+        case activation:
+            averages = hidden_averages(activation, below)
+            passed = (averages.feature_variance, averages.passed, width / units)
+            return _Reading(False, averages.series, passed, constants)
 
 
 def _readout(net: TokenStream) -> tuple[Weight, Array]:

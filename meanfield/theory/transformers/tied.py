@@ -486,16 +486,18 @@ Features = Callable[[Array, Array], Array]
 
 def features_of(branch: TokenBranch, pairs: TokenPairs, together: float) -> Features:
     """What a branch makes of the values below it, in which so many pairs of steps meet."""
-    inner, below, above = branch.inner, branch.gain_below, branch.gain_above
-    if branch.attention:
-        mixed = _mixed_by(branch.attention, branch, pairs, together)
-        return lambda covariance, own: below * above * mixed(covariance, own)
-    sigma, gated, variance = activation_named(inner.activation), inner.pointwise_activation is None, np.array(below)
+    below, above = branch.gain_below, branch.gain_above
+    match branch.inner:
+        case Attention() as attention:
+            mixed = _mixed_by(attention, branch, pairs, together)
+            return lambda covariance, own: below * above * mixed(covariance, own)
+        case units:
+            sigma, is_gated = activation_named(units.activation), units.pointwise_activation is None
 
     def hidden(covariance: Array, own: Array) -> Array:
-        between = below * covariance
+        between, variance = below * covariance, np.array(below)
         product = sigma.product(variance, variance, between)
-        return above * (product * between if gated else product)
+        return above * (product * between if is_gated else product)
 
     return hidden
 
