@@ -7,6 +7,7 @@ import xarray as xr
 from meanfield.verification.many_channels import extrapolated
 from meanfield.verification.verdicts import Verdict
 from sims import activation_drift as claims
+from tests.sims.claim_controls import SCALE, put
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,32 @@ def test_rates_far_up_are_those_of_the_gain(finished):
         logs = np.log(finished[f"{claims.LABEL_SCALE}_mean_field"].sel(case=case).values)
         rate = claims.rate_of_gain(claims.far_gain(finished, case))
         assert abs(logs[-1] - logs[-2] - rate) < 0.6 / finished.sizes["layers"]
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def gelu_with_the_gain_of_relu(runs):
+    dataset = runs["activation_drift"]
+    return {"activation_drift": put(dataset, "gate_energy", 0.5, case="gelu, he")}
+
+
+def gelu_as_printed(runs):
+    """Every case but ReLU: energies and gains of unit variance, and scales a little steeper than ReLU's."""
+    dataset = runs["activation_drift"]
+    relu = dataset[SCALE].sel(case="relu")
+    steeper = relu * (dataset["depth"] / dataset["depth"][0]) ** -0.04
+    layers = f"{SCALE}_mean_field"
+    for case in ("gelu, fan_in", "gelu, he", "gelu, energy"):
+        gain = float(dataset["gain"].sel(case=case))
+        dataset = put(dataset, "pre_activation_energy", 1.0, case=case)
+        dataset = put(dataset, "gate_energy", gain, case=case)
+        dataset = put(dataset, SCALE, steeper.transpose("width", "depth"), case=case)
+        dataset = put(dataset, layers, dataset[layers].sel(case="relu"), case=case)
+    return {"activation_drift": dataset}
+
+
+CONTROLS = {
+    "A17a": gelu_with_the_gain_of_relu,
+    "A17b": gelu_as_printed,
+}

@@ -16,7 +16,7 @@ from sims.common.tables import heavy_tail_notes
 from sims.learning_rate_search import __main__ as search
 from sims.looped_transformer import __main__ as loops
 from sims.looped_transformer.claims import energy, energy_slope
-from tests.sims.claim_controls.changes import put
+from tests.sims.claim_controls import put
 
 
 def _in_one_line(words):

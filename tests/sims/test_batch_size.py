@@ -7,6 +7,7 @@ from figures import batch_size as figure
 from meanfield.verification.verdicts import Verdict
 from sims.batch_size import claims
 from sims.batch_size.__main__ import STUDY as simulation
+from tests.sims.claim_controls import put
 from tests.sims.commands import finished_run
 
 
@@ -74,3 +75,35 @@ def test_figure_shows_the_numbers(finished):
     label = finished["label_term_mean_field"].sel(case=figure.SHARE)
     np.testing.assert_allclose(terms.lines[0].get_ydata(), label)
     assert float(at["other_sample"]) == pytest.approx(0, abs=1e-12)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def no_correction_for_batches(runs):
+    dataset = runs["batch_size"]
+    return {"batch_size": dataset.assign(enumerated_gap=dataset["uncorrected_gap"])}
+
+
+def batches_as_printed(runs):
+    dataset = runs["batch_size"]
+    name = "label_term"
+    for case in map(str, dataset["case"].values):
+        dataset = put(dataset, name, 0 * dataset[name].sel(case=case) + 1.0, case=case)
+    return {"batch_size": dataset}
+
+
+def no_floor(runs):
+    """Label terms of all cases that fall as 1/B."""
+    dataset, name = runs["batch_size"], "label_term"
+    for case in map(str, dataset["case"].values):
+        falling = dataset[name].sel(case=case).isel(batch=0) / dataset["batch"]
+        dataset = put(dataset, name, falling.values, case=case)
+    return {"batch_size": dataset}
+
+
+CONTROLS = {
+    "A9": no_correction_for_batches,
+    "A10a": no_floor,
+    "A10b": batches_as_printed,
+}

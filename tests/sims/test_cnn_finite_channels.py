@@ -9,6 +9,7 @@ from meanfield.verification.verdicts import Verdict
 from sims import cnn_finite_channels
 from sims.cnn_finite_channels import STUDY as simulation
 from sims.cnn_finite_channels import one_site
+from tests.sims.claim_controls import SCALE
 from tests.sims.commands import finished_run
 
 CORRECTION = cnn_finite_channels.CORRECTION
@@ -101,3 +102,18 @@ def test_figure_shows_the_numbers(finished):
     np.testing.assert_array_equal(panels[0].lines[-2].get_ydata(), finished[f"{CORRECTION}_one_site"][-1].values)
     limit = finished[f"{cnn_finite_channels.SCALE}_mean_field"].isel(depth=0).values
     assert any(np.array_equal(line.get_xdata(), limit) for line in panels[3].lines)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def one_prefactor(runs):
+    """Scales of all stencils that are those of the first at every depth."""
+    dataset = runs["cnn_finite_channels"]
+    first = dataset[SCALE].isel(stencil=0, drop=True)
+    return {"cnn_finite_channels": dataset.assign({SCALE: 0 * dataset[SCALE] + first})}
+
+
+CONTROLS = {
+    "A23b": one_prefactor,
+}

@@ -10,6 +10,8 @@ import xarray as xr
 
 from sims.cnn_overlap.__main__ import STUDY as cnn_overlap
 from sims.cnn_overlap.__main__ import depth_ladder
+from sims.cnn_overlap.claims import P0_HEAD
+from tests.sims.claim_controls import SCALE, put
 from tests.sims.commands import without_figure
 
 SMALL = ["--depth", "1", "--channels", "8", "--grid", "6", "--kernel", "3", "--draws", "16", "--workers", "1"]
@@ -257,3 +259,99 @@ def test_depth_ladder():
     assert depth_ladder(64) == [8, 16, 32, 64]
     assert depth_ladder(4) == [2, 4]
     assert depth_ladder(1) == [1]
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def no_minima(runs):
+    dataset = runs["cnn_overlap"]
+    deepest = dataset.isel(depth=-1)
+    return {"cnn_overlap": put(dataset, "label_term_limit", deepest["label_term_law"], depth=deepest["depth"].item())}
+
+
+CNN_RUNS = ("cnn_overlap", f"cnn_overlap-{'-'.join(word.lstrip('-') for word in P0_HEAD)}")
+
+
+def _in_both_readouts(runs, change):
+    return {run: change(runs[run]) for run in CNN_RUNS}
+
+
+def _by_depth_of_the_deepest(dataset, name, power):
+    """A term of the deepest net that grows as this power of the layer."""
+    deepest = dataset.isel(depth=-1)
+    return put(dataset, name, deepest["layer"].astype(float) ** power, depth=deepest["depth"].item())
+
+
+def cubes(runs):
+    """Label terms that grow as l^3 under both readouts, the mean field's with them."""
+
+    def change(dataset):
+        made = _by_depth_of_the_deepest(dataset, "label_term_limit", 3.0)
+        return _by_depth_of_the_deepest(made, "label_term_mean_field", 3.0)
+
+    return _in_both_readouts(runs, change)
+
+
+def _limits(runs, name, values):
+    return _in_both_readouts(runs, lambda dataset: dataset.assign({f"{name}_deep": ("deep_depth", values)}))
+
+
+def cubes_in_the_limit(runs):
+    return _limits(runs, "label_term", [2.9, 2.95])
+
+
+def minus_three_halves_in_the_limit(runs):
+    return _limits(runs, SCALE.removeprefix("label_"), [-1.45, -1.47])
+
+
+def theory_of_another_power(runs):
+    """Mean fields half a power off in the layer."""
+
+    def change(dataset):
+        grown = dataset["label_term_mean_field"] * dataset["layer"].astype(float) ** 2
+        made = _by_depth_of_the_deepest(dataset, "label_term_limit", 3.0)
+        return made.assign(label_term_mean_field=grown.transpose(*dataset["label_term_mean_field"].dims))
+
+    return _in_both_readouts(runs, change)
+
+
+def output_terms_at_most_square(runs):
+    """Output terms that grow as l^2 and label terms that grow as l^3, in draws and in the limit."""
+
+    def change(dataset):
+        for name in ("output_term", "adjusted_output_term"):
+            if name in dataset:
+                dataset = _by_depth_of_the_deepest(dataset, name, 2.0)
+        for name in ("label_term", "adjusted_label_term"):
+            if name in dataset:
+                dataset = _by_depth_of_the_deepest(dataset, name, 3.0)
+        return dataset.drop_vars(["output_term_finite_channels", "label_term_finite_channels"], errors="ignore")
+
+    return _limits(_in_both_readouts(runs, change), "output_term", [2.0, 2.0])
+
+
+def three_halves_at_all_depths(runs):
+    """Scales, and their mean field, that fall as L^(-3/2), finite channels adding nothing."""
+    name = SCALE.removeprefix("label_")
+
+    def change(dataset):
+        law = dataset["depth"].astype(float) ** -1.5
+        for drawn in (name, f"adjusted_{name}"):
+            if drawn in dataset:
+                dataset = put(dataset, drawn, law)
+        levels = {f"{name}_{level}": 0 * dataset[name] + law for level in ("mean_field", "finite_channels")}
+        return dataset.assign(levels)
+
+    return _in_both_readouts(runs, change)
+
+
+CONTROLS = {
+    "A3": no_minima,
+    "A3a": cubes,
+    "A3b": cubes_in_the_limit,
+    "A3c": theory_of_another_power,
+    "A4a": output_terms_at_most_square,
+    "A5c": three_halves_at_all_depths,
+    "A5d": minus_three_halves_in_the_limit,
+}

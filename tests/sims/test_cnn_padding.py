@@ -7,6 +7,7 @@ import xarray as xr
 from figures import cnn_padding as figure
 from meanfield.verification.verdicts import Verdict
 from sims.cnn_padding import claims
+from tests.sims.claim_controls import SCALE, put
 
 SMALL = ["--lines", "3", "6", "--squares", "3", "--depths", "2", "4", "8", "--channels", "64", "--workers", "1"]
 FAR = ["--far-lines", "8", "16", "32", "--far-squares", "4", "8"]
@@ -105,3 +106,34 @@ def test_lines_of_which_half_is_boundary_are_not_judged(fraction, judged, smoke_
     changed.loc[{"grid": claims._line(dataset, 0)}] = fraction
     evidence = claims.judge_exponent(dataset.assign(boundary_fraction=changed)).evidence
     assert ("not judged" not in evidence) == judged
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def padding_as_printed(runs):
+    """Scales off by one factor at every depth, and a share lost that is the boundary fraction at every layer."""
+    dataset = runs["cnn_padding"]
+    circular = dataset[SCALE].sel(padding="circular")
+    dataset = put(dataset, SCALE, 1.2 * circular, padding="zero")
+    lost = 0 * dataset["far_ratio"] + dataset["far_boundary_fraction"]
+    return {"cnn_padding": dataset.assign(far_ratio=1 - lost)}
+
+
+def padding_of_another_exponent(runs):
+    """Scales whose ratio grows as the depth on every grid."""
+    dataset = runs["cnn_padding"]
+    circular = dataset[SCALE].sel(padding="circular")
+    return {"cnn_padding": put(dataset, SCALE, circular * dataset["depth"], padding="zero")}
+
+
+def more_is_missing(runs):
+    dataset = runs["cnn_padding"]
+    return {"cnn_padding": dataset.assign(missing_largest=dataset["missing_largest"] * dataset["set_taps"])}
+
+
+CONTROLS = {
+    "A7a": padding_as_printed,
+    "A7b": padding_of_another_exponent,
+    "A8": more_is_missing,
+}

@@ -11,7 +11,7 @@ from sims.cnn_overlap.__main__ import STUDY as cnn_overlap
 from sims.cnn_overlap.__main__ import settings_table
 from sims.cnn_overlap.settings import PAPERS, ByOutputs, Setting, Source, terms_under
 from sims.common.datasets import suffixed
-from tests.sims.claim_controls.changes import put
+from tests.sims.claim_controls import put
 from tests.sims.commands import finished_run, without_figure
 
 SCALES = tuple(settings.PARTS)

@@ -10,9 +10,11 @@ from scipy.stats import skew
 from figures import coordinate_check as figure
 from meanfield.verification.verdicts import Finding, Shares, Verdict
 from sims import coordinate_check
+from sims.claims.catalogue import CLAIMS
 from sims.common import blocks
-from sims.common.blocks import DIRECTIONS, Watched, watched
+from sims.common.blocks import DIRECTIONS, WATCHED, Watched, watched
 from sims.coordinate_check import STUDY as simulation
+from tests.sims.claim_controls import ERROR, runs_off
 from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "32", "48", "64", "96", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
@@ -277,3 +279,29 @@ def test_plain_nets_neither_decay_nor_have_epsilons_that_matter():
         assert plain[role].get("weight_decay", 0.0) == 0.0
         assert plain[role]["adamw_epsilon"] < 1e-6 * given["adamw_epsilon"] * 10
     assert acting["output"]["learning_rate"] > 10 * plain["output"]["learning_rate"]
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _all_flat(claim):
+    """Everything that a coordinate check watches is the same at all sizes, in every draw nearly alike."""
+
+    def control(runs):
+        (run,) = CLAIMS[claim].runs
+        dataset = runs[run]
+        names = [f"{name}_by_{way}" for name in WATCHED for way in DIRECTIONS]
+        level = 1 + ERROR * np.cos(dataset["draw"])
+        return {run: dataset.assign({name: (0 * dataset[name] + 1) * level for name in names})}
+
+    return control
+
+
+CONTROLS = {
+    "S5a": runs_off("S5a", "feature_norm", "feature_update_norm"),
+    "S5b": _all_flat("S5b"),
+    "S5h": runs_off("S5h", "feature_norm", "feature_update_norm"),
+    "S5i": runs_off("S5i", "feature_norm"),
+    "S5l": _all_flat("S5l"),
+    "S8": runs_off("S8", "stable_rank"),
+}

@@ -7,6 +7,7 @@ from figures import cross_entropy as figure
 from meanfield.verification.verdicts import Verdict
 from sims import cross_entropy as claims
 from sims.cross_entropy import STUDY as simulation
+from tests.sims.claim_controls import ERROR, put
 from tests.sims.commands import finished_run
 
 
@@ -56,3 +57,31 @@ def test_figure_shows_the_numbers(finished):
     _, ratios, errors = figure.draw(finished).axes
     assert ratios.lines[-1].get_ydata()[0] == pytest.approx(1 / 3)
     assert errors.lines[-1].get_ydata()[0] == pytest.approx(0.9)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def softmax_of_order_one(runs):
+    dataset = runs["cross_entropy"]
+    return {"cross_entropy": put(dataset, "output_error", 1.0, head="mup")}
+
+
+def uniform_softmax(runs):
+    dataset = runs["cross_entropy"]
+    return {"cross_entropy": put(dataset, "output_error", 1 - 1 / dataset.attrs["classes"], head="fan_in")}
+
+
+def losses_half_a_power_apart(runs):
+    """eta* under cross-entropy falls by half a power of the depth faster than under squared loss, in all nets alike."""
+    dataset, name = runs["cross_entropy"], "update_energy"
+    squared = dataset[name].sel(loss="squared")
+    dataset = put(dataset, name, squared * dataset["depth"], loss="cross_entropy")
+    return {"cross_entropy": dataset.assign({f"{name}_stderr": ERROR * dataset[name]})}
+
+
+CONTROLS = {
+    "A18a": softmax_of_order_one,
+    "A18b": uniform_softmax,
+    "A18c": losses_half_a_power_apart,
+}

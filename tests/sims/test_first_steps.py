@@ -1,13 +1,16 @@
 """Tuned rates beside one step of the optimizer that trains: verdicts on made-up rates, with what must be refuted."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+import xarray as xr
 
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.learning_rate_search import first_steps
-from tests.sims.claim_controls.training import following
+from tests.sims.claim_controls import ERROR, all_learned
 
 RUN = "learning_rate_search-optimizer-adamw"
 
@@ -103,3 +106,46 @@ def test_rows_rest_on_runs_of_hours():
     shared = set(CLAIMS["E2"].runs)
     assert shared == set(CLAIMS["E1a"].runs) & set(CLAIMS["E1b"].runs)
     assert not shared & set(CLAIMS["E1d"].runs)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+# Families that the small runs have not, by those that stand for them.
+STAND_IN = {"cnn": "cnn on mnist", "transformer post": "residual cnn init batch norm on mnist"}
+
+
+def first_steps_are_right(runs, claim="E2"):
+    """Nets of every optimizer learn, and are tuned where one step moves by 1 what their group is held to."""
+    names = [check.run for check in CLAIMS[claim].checks]
+    return {name: following(runs[name]) for name in dict.fromkeys(names)}
+
+
+def following(dataset, off=0.0, of="outputs"):
+    """Tuned rates that follow the scales of one step of each group, all of one constant, but for a power of depth."""
+    names = [STAND_IN.get(str(family), str(family)) for family in dataset["family"].values]
+    dataset = dataset.assign_coords(family=names)
+    by_group = {name: scale for scale, families in tuned_rates.GROUPS.values() for name in families}
+    rates = xr.concat([dataset.sel(family=name)[f"{by_group.get(name, of)}_scale"] for name in names], "family")
+    log_rates = np.log10(rates) + off * np.log10(dataset["depth"])
+    tiny = {f"{name}_stderr": ERROR * dataset[name] for name in dataset.data_vars if str(name).endswith("_scale")}
+    exact = {"tuned_rate_log10": log_rates, "tuned_rate_log10_stderr": ERROR + 0 * log_rates}
+    kept = {name: value for name, value in tiny.items() if not name.startswith(("one_step", "absolute_mean"))}
+    return all_learned(dataset.assign(exact | kept | {"located": 0 * dataset["located"] + 64}))
+
+
+def _named_by_outputs(claim):
+    """The same, tuned where the outputs move by 1 in every family."""
+
+    def control(runs):
+        exact = first_steps_are_right(runs, claim)
+        rates = {name: np.log10(dataset["outputs_scale"]) for name, dataset in exact.items()}
+        return {name: dataset.assign(tuned_rate_log10=rates[name]) for name, dataset in exact.items()}
+
+    return control
+
+
+CONTROLS = {
+    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d")},
+    **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
+}

@@ -10,6 +10,7 @@ from sims.hyperparameter_transfer import __main__ as study
 from sims.hyperparameter_transfer import claims
 from sims.hyperparameter_transfer.__main__ import STUDY as simulation
 from sims.hyperparameter_transfer.nets import Place, data_of, learned_loss, net_of, role_factors_of
+from tests.sims.claim_controls import ERROR
 from tests.sims.commands import finished_run
 
 SMALL = ["--families", "residual", "gpt", "--optimizers", "adamw", "muon-adamw", "--widths", "16", "32"]
@@ -250,3 +251,29 @@ def test_report_and_figure(finished):
     moves = claims.moves_of(finished, "gpt", "adamw", "one", "depth")
     drawn = [np.asarray(line.get_ydata()) for axes in panels for line in axes.lines]
     assert any(line.shape == (2,) and np.array_equal(line, [0.0, *moves.octaves]) for line in drawn)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def base_rates_move(family):
+    """Of this family, which has learned, base rates move under every table by an octave with every doubling."""
+
+    def control(runs):
+        dataset = runs[claims.NAME].isel(family=[0])
+        changed = {}
+        for along in claims.DIRECTIONS:
+            sizes, name = dataset[along] / dataset[along][0], f"tuned_rate_log10_by_{along}"
+            changed[name] = (0 * dataset[name] + np.log10(sizes)).transpose(*dataset[name].dims)
+            changed[f"{name}_stderr"] = 0 * dataset[f"{name}_stderr"] + ERROR
+            changed[f"located_by_{along}"] = 0 * dataset[f"located_by_{along}"] + 64
+            changed[f"tuned_loss_by_{along}"] = 0 * dataset[f"tuned_loss_by_{along}"]
+        return {claims.NAME: dataset.assign(changed).assign_coords(family=[family])}
+
+    return control
+
+
+CONTROLS = {
+    **{claim: base_rates_move("residual") for claim in ("E5a", "E5b")},
+    **{claim: base_rates_move("gpt") for claim in ("E5c", "E5d")},
+}

@@ -26,3 +26,16 @@ def test_verdicts(finished):
 
 def test_the_printed_constant_is_refuted(finished):
     assert label_average.judge_prefactor(finished).verdict is Verdict.REFUTED
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def label_term_not_of_kernels(runs):
+    dataset = runs["identities"]
+    return {"identities": dataset.assign(kernel_term=0 * dataset["kernel_term"] + 1.0)}
+
+
+CONTROLS = {
+    "A2": label_term_not_of_kernels,
+}

@@ -19,6 +19,7 @@ from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import __main__ as study
 from sims.learning_rate_search import claims
 from sims.learning_rate_search.__main__ import STUDY as simulation
+from tests.sims.claim_controls import ERROR, all_learned, families_of, with_families
 from tests.sims.commands import finished_run
 
 FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
@@ -306,3 +307,47 @@ def test_rows_name_the_scale_and_the_nets_that_were_run(finished):
     assert "one step of the optimizer that trains says?" in printed
     assert "white: the mean field's learning-rate scale" in printed
     assert "No net of this run ends below a third" in printed
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _tuned(claim):
+    """Rates of every family that a claim is about fall exactly as it says, from many seeds of nets that learn."""
+
+    def exact(runs):
+        return {
+            name: of_run(with_families(runs[name], of_claim), of_claim) for name, of_claim in families_of(claim).items()
+        }
+
+    def of_run(dataset, of_claim):
+        chosen, scale = dataset["family"].isin(of_claim), dataset["absolute_scale"]
+        depth = dataset["depth"]
+        law = ((depth + 1) * (depth**2 + depth + 1)) ** -0.5 + 0 * scale
+        changed = {
+            "tuned_rate_log10": np.log10(law if claim == "A21b" else scale),
+            "tuned_rate_log10_stderr": 0 * scale + ERROR**2,
+            "absolute_scale_stderr": ERROR**2 * scale,
+            "located": 0 * dataset["located"] + 64,
+        }
+        put = {name: values.where(chosen, dataset[name]) for name, values in changed.items()}
+        return all_learned(dataset.assign(put))
+
+    return exact
+
+
+def stable_rates_are_best(runs):
+    dataset = runs["learning_rate_search"]
+    exact = {"tuned_rate_log10": np.log10(dataset["stable_rate"]), "located": 0 * dataset["located"] + 64}
+    errors = {
+        "stable_rate_stderr": ERROR**2 * dataset["stable_rate"],
+        "tuned_rate_log10_stderr": 0 * dataset["stable_rate"] + ERROR,
+    }
+    return {"learning_rate_search": all_learned(dataset.assign(exact | errors))}
+
+
+CONTROLS = {
+    "A21b": _tuned("A21b"),
+    **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4")},
+    "T7": stable_rates_are_best,
+}

@@ -10,11 +10,13 @@ import meanfield as mf
 from figures import learning_rate_transfer as figure
 from meanfield.transfer import StableRate
 from meanfield.verification import Verdict
+from sims.claims.catalogue import CLAIMS
 from sims.common import images
 from sims.common.training_data import FAMILIES, trained_net, training_data
 from sims.learning_rate_transfer import claims, first_steps
 from sims.learning_rate_transfer.__main__ import RULES, Ladder, _carried, planned
 from sims.learning_rate_transfer.__main__ import STUDY as simulation
+from tests.sims.claim_controls import many_draws
 from tests.sims.commands import finished_run, without_figure
 
 SMALL = ["--samples", "96", "--width", "16", "--tuning-seeds", "2", "--spacing", "0.5", "--workers", "1"]
@@ -314,3 +316,47 @@ def test_a_missing_package_is_told_before_a_run_of_claims(monkeypatch):
     monkeypatch.setattr(images, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="install it with"):
         simulation.require_installed()
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _costs(rule, loss):
+    """Every net has so much more loss at the carried rate than at the unchanged one."""
+
+    def control(runs):
+        dataset, spread = many_draws(runs["learning_rate_transfer"])
+        unchanged = 0.5 * dataset["loss"].sel(rule="unchanged").fillna(0.0).clip(max=1.0)
+        losses = dataset["loss"].copy()
+        losses.loc[{"rule": "unchanged"}] = unchanged
+        losses.loc[{"rule": rule}] = (unchanged + loss + spread).transpose(*unchanged.dims)
+        return {"learning_rate_transfer": dataset.assign(loss=losses, loss_slope=0 * dataset["loss_slope"])}
+
+    return control
+
+
+def _cheap(rule):
+    """Nets of every optimizer learn, and the rule costs nothing."""
+
+    def control(runs):
+        changed = {}
+        for name in dict.fromkeys(check.run for check in CLAIMS["E4a"].checks):
+            dataset, spread = many_draws(runs[name])
+            losses = 0 * dataset["loss"].fillna(0.0).clip(max=1.0) + 0.5 + spread
+            rates = dataset["rate_log10"].copy()
+            rates.loc[{"rule": rule}] = rates.loc[{"rule": rule}].fillna(-1.0)
+            exact = {name: 0 * dataset[name].fillna(0.0) for name in ("loss_slope", "decades_off_stderr")}
+            changed[name] = dataset.assign(exact | {"loss": losses, "rate_log10": rates})
+            changed[name].attrs["tuning_seeds"] = str(dataset.sizes["draw"])
+        return changed
+
+    return control
+
+
+CONTROLS = {
+    "E4a": _cheap("step_outputs"),
+    "E4b": _cheap("starting"),
+    "T6a": _costs("three_halves", -0.1),
+    "T6b": _costs("finite_depth", 0.1),
+    "T6c": _costs("stable_ratio", 0.1),
+}

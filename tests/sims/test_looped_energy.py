@@ -5,6 +5,7 @@ import pytest
 
 from meanfield.verification.verdicts import Verdict
 from sims import looped_energy
+from tests.sims.claim_controls import put
 
 # By what the cross term is followed along.
 CROSS = {
@@ -103,3 +104,43 @@ def test_a_cross_term_beyond_its_bound_is_seen(finished, along, power):
     share = finished[f"{along}_spread_stderr"] / finished[f"{along}_spread"]
     made = finished.assign({f"{along}_spread": sizes**power, f"{along}_spread_stderr": share * sizes**power})
     assert CROSS[along](made).verdict is Verdict.REFUTED
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def tied_growth_as_printed(runs):
+    dataset = runs["looped_energy"]
+    place = {"model": "looped", "scaling": "sqrt"}
+    return {"looped_energy": put(dataset, "correlation_term", dataset["loops"].astype(float), **place)}
+
+
+def stacks_grow_as_loops(runs):
+    dataset = runs["looped_energy"]
+    return {"looped_energy": put(dataset, "log_energy", dataset["log_energy"].sel(model="looped"), model="deep")}
+
+
+def models_exchanged(runs):
+    dataset = runs["looped_energy"]
+    return {"looped_energy": dataset.sel(model=["deep", "looped"]).assign_coords(model=dataset["model"])}
+
+
+def cross_term_grows(runs):
+    dataset = runs["looped_energy"]
+    return {"looped_energy": put(dataset, "cross_width_spread", np.sqrt(dataset["cross_width"]))}
+
+
+def energies_creep(runs):
+    """At alpha = 1, a power of the loops so small that no draw would show it."""
+    dataset, name = runs["looped_energy"], "log_energy_by_alpha"
+    creeping = 0.01 * np.log(dataset["far_loops"])
+    return {"looped_energy": dataset.assign({name: dataset[name].where(dataset["alpha"] != 1.0, creeping)})}
+
+
+CONTROLS = {
+    "L1a": energies_creep,
+    "L1b": tied_growth_as_printed,
+    "L2": stacks_grow_as_loops,
+    "L3": models_exchanged,
+    "L4": cross_term_grows,
+}

@@ -8,7 +8,9 @@ import meanfield as mf
 from figures import looped_rates as figure
 from meanfield.verification import Verdict
 from sims import looped_rates as study
+from sims.claims.catalogue import CLAIMS
 from sims.looped_rates import STUDY as simulation
+from tests.sims.claim_controls import ERROR, many_draws
 from tests.sims.commands import finished_run
 
 SMALL = ["--loops", "1", "2", "--width", "8", "--tokens", "4", "--steps", "6", "--batch-size", "4"]
@@ -131,3 +133,63 @@ def test_report_and_figure(finished):
     stars = [line for line in panels[3].lines if line.get_marker() == "*"]
     rates = 10 ** finished["tuned_rate_log10"].sel(scaling="linear").values
     np.testing.assert_allclose(np.ravel([star.get_xdata() for star in stars]), rates)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _looped(scaling, slope=None):
+    """Tuned rates of looped Transformers that learn fall over loops exactly so, or as one step; from many seeds."""
+
+    def exact(runs):
+        dataset = runs["looped_rates"]
+        chosen, rates = dataset["scaling"] == scaling, dataset["tuned_rate_log10"]
+        one_step = np.log10(dataset["absolute_scale"])
+        logs = (one_step if slope is None else slope * np.log10(dataset["loops"])) + 0 * rates
+        changed = {
+            "tuned_rate_log10": logs,
+            "tuned_rate_log10_stderr": 0 * rates + ERROR**2,
+            "located": 0 * dataset["located"] + 64,
+            "absolute_scale_stderr": ERROR**2 * dataset["absolute_scale"],
+        }
+        put = {name: values.where(chosen, dataset[name]) for name, values in changed.items()}
+        return {"looped_rates": _learned(dataset.assign(put))}
+
+    return exact
+
+
+def own_blocks_follow_one_step(runs):
+    """Tuned rates of GPTs that learn, of own blocks, fall as one step by the relative change."""
+    (name,) = {check.run for check in CLAIMS["E1e"].checks}
+    dataset = runs[name]
+    scale = dataset["relative_scale"]
+    put = {
+        "tuned_rate_log10": np.log10(scale),
+        "tuned_rate_log10_stderr": 0 * scale + ERROR**2,
+        "located": 0 * dataset["located"] + 64,
+        "relative_scale_stderr": ERROR**2 * scale,
+    }
+    return {name: _learned(dataset.assign(put))}
+
+
+def _learned(dataset):
+    """All nets end below the loss of pairs of letters."""
+    return dataset.assign(learned_loss=1 + dataset["tuned_loss"].max())
+
+
+def linear_losses_are_lower(runs):
+    dataset, spread = many_draws(runs["looped_rates"])
+    losses = dataset["tuned_loss"]
+    linear = losses["scaling"] == "linear"
+    lower = (losses.sel(scaling="sqrt", drop=True) - 1 + spread).where(linear, losses)
+    return {"looped_rates": _learned(dataset.assign(tuned_loss=lower.transpose(*losses.dims)))}
+
+
+CONTROLS = {
+    "E1e": own_blocks_follow_one_step,
+    "L7a": _looped("linear", 0.0),
+    "T5": _looped("linear"),
+    "L7b": _looped("sqrt", -0.5),
+    "L7c": linear_losses_are_lower,
+    "L7d": _looped("sqrt", -0.5),
+}

@@ -10,6 +10,7 @@ from sims.common.tables import drawn
 from sims.looped_transformer import __main__ as study
 from sims.looped_transformer import claims
 from sims.looped_transformer.__main__ import STUDY as simulation
+from tests.sims.claim_controls import put
 from tests.sims.commands import finished_run
 
 
@@ -81,3 +82,45 @@ def test_deepnorm_keeps_energies_and_moves_streams(finished):
     change = finished["deepnorm_stream_change"]
     assert (change.sel(update=0) == 0).all()
     assert (change.sel(update=[1, 2]) > 0).all()
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _looped_transformer(model, scaling, name, power):
+    """Numbers of one kind of Transformers that go as a power of the loops, before training and after it."""
+
+    def control(runs):
+        dataset = runs["looped_transformer"]
+        law = dataset["loops"].astype(float) ** power * (1 + 0 * dataset["update"])
+        return {"looped_transformer": put(dataset, name, law, model=model, scaling=scaling)}
+
+    return control
+
+
+def _first_order_change(scaling, power):
+    """Streams of looped Transformers that one update moves as a power of the loops."""
+
+    def control(runs):
+        dataset = runs["looped_transformer"]
+        law = dataset["loops"].astype(float).values ** power
+        for rule in ("isotropic", "aligned"):
+            dataset = put(dataset, "first_order_change", law, rule=rule, scaling=scaling)
+        return {"looped_transformer": dataset}
+
+    return control
+
+
+def rates_do_not_matter(runs):
+    dataset = runs["looped_transformer"]
+    return {"looped_transformer": put(dataset, "energy_by_rate", 2.0, scaling="sqrt")}
+
+
+CONTROLS = {
+    "L1t": _looped_transformer("looped", "sqrt", "correlation_term", 3.0),
+    "L5t": _first_order_change("linear", 1.0),
+    "L5u": _first_order_change("sqrt", 1.0),
+    "L6a": _looped_transformer("looped", "linear", "residual_energy", 1.0),
+    "L6b": _looped_transformer("deep", "sqrt", "residual_energy", 0.3),
+    "L6c": rates_do_not_matter,
+}

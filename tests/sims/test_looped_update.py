@@ -8,6 +8,7 @@ from meanfield.verification.series import drawn_law, limit_law
 from meanfield.verification.verdicts import Verdict
 from sims import looped_update as study
 from sims.looped_update import STUDY as simulation
+from tests.sims.claim_controls import put
 from tests.sims.commands import finished_run
 
 
@@ -86,3 +87,30 @@ def test_every_number_stands_at_the_loops_and_width_it_was_drawn_at():
     np.testing.assert_array_equal(
         dataset["by_width"], (1e6 * loops + dataset["width"]).broadcast_like(dataset["by_width"])
     )
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _updates_fall(beyond, *, like_widths=False):
+    """Changes that go as (eps L)^2 times L^beyond, and where asked alike at every width."""
+
+    def control(runs):
+        dataset = runs["looped_update"]
+        for update in ("isotropic", "aligned"):
+            if like_widths:
+                dataset = put(dataset, "by_width", 0 * dataset["width"] + 1.0, update=update)
+            for alpha in map(float, dataset["alpha"].values):
+                law = dataset["loops"].astype(float) ** (2 * (1 - alpha) + beyond)
+                dataset = put(dataset, "update_energy", law, update=update, alpha=alpha)
+        return {"looped_update": dataset}
+
+    return control
+
+
+CONTROLS = {
+    "L5a": _updates_fall(-1.0),
+    "L5b": _updates_fall(0.0),
+    "L5c": _updates_fall(0.0, like_widths=True),
+    "L5d": _updates_fall(-1.0),
+}

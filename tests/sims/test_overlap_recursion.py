@@ -6,6 +6,7 @@ import pytest
 from meanfield.verification.verdicts import Verdict
 from sims import overlap_recursion as claims
 from sims.overlap_recursion import STUDY as simulation
+from tests.sims.claim_controls import ERROR
 from tests.sims.commands import without_figure
 
 
@@ -65,3 +66,17 @@ def test_printed_report(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("1,1:2,3", "2,1:2,2", "mean T^2", "Layers 1 .. 2", "C = 128", "Verdicts", "run.png"):
         assert words in printed
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def squares_stay_as_they_begin(runs):
+    dataset, name = runs["overlap_recursion"], "squared_overlap"
+    second = dataset[name].isel(layer=1, drop=True) + 0 * dataset[name]
+    return {"overlap_recursion": dataset.assign({name: second, f"{name}_stderr": ERROR * second})}
+
+
+CONTROLS = {
+    "A11b": squares_stay_as_they_begin,
+}

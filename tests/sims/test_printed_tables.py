@@ -9,6 +9,7 @@ from meanfield.verification.published import ADAM_SLOPES, GELU_SLOPE, KERNEL_SLO
 from sims.common.training_data import FAMILIES
 from sims.learning_rate_search import printed_tables as tables
 from sims.learning_rate_search.__main__ import STUDY as simulation
+from tests.sims.claim_controls import ERROR, families_of, many_draws, with_families
 
 DEPTHS, DRAWS = [2, 4, 8, 16], 64
 CHANCE = np.log(10)
@@ -152,3 +153,30 @@ def test_a_report_judges_the_families_that_its_run_has():
     assert len(tables.findings(made_up(two, optimizer="adamw"))) == 1
     assert tables.findings(made_up(two, optimizer="lion")) == []
     assert tables.findings(made_up(["mlp"])) == []
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def of_exponent(dataset, exponent):
+    """All families learn, and their tuned rates go as this power of the depth, where one step says -3/2.
+
+    They lie in the middle of the rates that were tried.
+    """
+    dataset, spread = many_draws(dataset)
+    tried, power = np.log10(dataset["rate"]), np.log10(dataset["depth"]) + 0 * dataset["absolute_scale"]
+    rates = exponent * (power - power.mean()) + tried.mean()
+    exact = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates, "located": 64 + 0 * rates}
+    exact |= {"absolute_scale": 10 ** (-1.5 * power), "absolute_scale_stderr": ERROR * 10 ** (-1.5 * power)}
+    losses = 0.1 + 0.1 * (tried - rates) ** 2 + spread
+    return dataset.assign(exact | {"final_loss": losses.transpose(*dataset["final_loss"].dims)})
+
+
+def _of_exponent(claim):
+    """Every table is right."""
+    return lambda runs: {
+        name: of_exponent(with_families(runs[name], families), -1.5) for name, families in families_of(claim).items()
+    }
+
+
+CONTROLS = {claim.id: _of_exponent(claim.id) for claim in tables.CLAIMS}

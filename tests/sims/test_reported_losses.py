@@ -229,3 +229,59 @@ def test_exchanged_rules_pay_the_opposite(tables):
     """Negative control."""
     one, many = claims.BY_CONDITION[0]
     assert claims.judge_carried(tables, many, one).verdict is Verdict.REFUTED
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _printed(**changed):
+    """Printed tables of which all optima surely move so far, or of which one rule's losses are so much higher."""
+
+    def control(runs):
+        dataset = runs["reported_losses"]
+        higher = changed.get("higher", 0.0) * (dataset["parameterization"] == "many")
+        given = {"least_loss": dataset["least_loss"] + higher, "loss": dataset["loss"] + higher}
+        if "drift" in changed:
+            given |= _surely(dataset, changed["drift"])
+        return {"reported_losses": dataset.assign(given)}
+
+    return control
+
+
+def _surely(dataset, drift):
+    """Moves of optima inside their grids, known to a tenth of an octave."""
+    alike = 0 * dataset["drift"]
+    return {"drift": alike + drift, "drift_stderr": alike + 0.1, "drift_is_bound": alike > 0}
+
+
+def rates_move_but_under_condition(runs):
+    """Printed tables of which all optima move by four octaves but those under condition 3.1, as the paper says."""
+    dataset = runs["reported_losses"]
+    moved = 4.0 * (dataset["parameterization"] != "many")
+    return {"reported_losses": dataset.assign(_surely(dataset, moved))}
+
+
+def runs_are_lost(runs):
+    """All nets of 64 and more blocks without LayerNorm, under condition 3.1 alone."""
+    dataset = runs["reported_losses"]
+    lost = (dataset["table"] == 21) & (dataset["ladder"] >= 64)
+    return {"reported_losses": dataset.assign(loss=dataset["loss"].where(~lost, 11.0))}
+
+
+def best_rates_inside(runs):
+    """Best rates with a rate on either side, all at one place."""
+    dataset = runs["reported_losses"]
+    return {"reported_losses": dataset.assign(bracketed=0 * dataset["bracketed"] + 1, optimum=0 * dataset["optimum"])}
+
+
+CONTROLS = {
+    **{claim: _printed(drift=0.0) for claim in ("S10a", "S10d")},
+    **{claim: _printed(drift=4.0) for claim in ("S10b", "S10c", "S10e")},
+    **{claim: _printed(higher=2.0) for claim in ("S10f", "S10g")},
+    **{claim: _printed(higher=-2.0) for claim in ("S10h", "S10i")},
+    **dict.fromkeys((f"S10{letter}" for letter in "jklmnoq"), rates_move_but_under_condition),
+    "S10p": _printed(drift=4.0),
+    "S10r": runs_are_lost,
+    "S10s": best_rates_inside,
+    "S10t": _printed(higher=2.0),
+}

@@ -1,10 +1,13 @@
 """The command on residual nets: slopes, verdicts, files, refusals."""
 
+import numpy as np
 import pytest
 
+from meanfield.theory.laws import log_path_sum_scale
 from meanfield.verification.verdicts import Verdict
 from sims import residual_depth as claims
 from sims.residual_depth import STUDY as simulation
+from tests.sims.claim_controls import SCALE, put
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +50,47 @@ def test_a_true_minus_three_halves_is_not_refuted(finished):
     drawn.loc[{"activation": "relu", "block_depth": 1, "scaling": "init"}] = right.values
     finding = claims.judge_exponent(finished.assign(label_learning_rate_scale=drawn), "init", 1, -1.5, "")
     assert finding.verdict is not Verdict.REFUTED
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _residual(runs, exponent, **net):
+    """Scales of one residual net that fall as a power of the blocks."""
+    dataset = runs["residual_depth"]
+    place = {"activation": "relu", **net}
+    first = float(dataset[SCALE].sel(place)[0])
+    return put(dataset, SCALE, first * (dataset["blocks"] / dataset["blocks"][0]) ** exponent, **place)
+
+
+def initialisation_as_printed(runs):
+    return {"residual_depth": _residual(runs, -1.5, block_depth=1, scaling="init")}
+
+
+def multiplier_as_printed(runs):
+    return {"residual_depth": _residual(runs, -1.5, block_depth=1, scaling="multiplier_sqrt")}
+
+
+def blocks_count_as_layers(runs):
+    dataset = runs["residual_depth"]
+    layers = dataset["backbone_layers"]
+    for block_depth in dataset["block_depth"].values:
+        dataset = _residual({"residual_depth": dataset}, -1.0, block_depth=block_depth, scaling="init")
+    claimed = -1.5 * layers / layers.sum(layers.dims[1])
+    slope = dataset["backbone_slope"]
+    return {"residual_depth": dataset.assign(backbone_slope=(0 * slope + claimed.values))}
+
+
+def path_sum_is_right(runs):
+    dataset = runs["residual_depth"]
+    place = {"activation": "relu", "block_depth": 1, "scaling": "init"}
+    rule = np.exp(log_path_sum_scale(dataset["blocks"].values))
+    return {"residual_depth": put(dataset, SCALE, rule, **place)}
+
+
+CONTROLS = {
+    "A13": initialisation_as_printed,
+    "A14": multiplier_as_printed,
+    "A15": blocks_count_as_layers,
+    "A22": path_sum_is_right,
+}

@@ -84,3 +84,16 @@ def test_printed_report(tmp_path, capsys):
     for words in ("1,1:2,3", "block_depth 2", "T + (c/K) T~", "e^(cq) bound", "n = 8", "Verdicts", "run.png"):
         assert words in printed
     assert "directions of one unit" not in printed
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def ungated_blocks(runs):
+    dataset = runs["residual_overlap"]
+    return {"residual_overlap": dataset.assign(gated_overlap_below=dataset["ungated_below"])}
+
+
+CONTROLS = {
+    "A12": ungated_blocks,
+}

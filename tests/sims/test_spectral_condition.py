@@ -6,8 +6,10 @@ import xarray as xr
 
 from meanfield.verification.verdicts import Verdict
 from sims import spectral_condition as claims
+from sims.claims.catalogue import CLAIMS
 from sims.common.blocks import gaussian_norm, limit_norm
 from sims.spectral_condition import STUDY as simulation
+from tests.sims.claim_controls import ERROR, runs_off
 from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "32", "64", "128", "--depths", "2", "4", "8", "16", "--width", "32", "--depth", "2"]
@@ -89,3 +91,25 @@ def test_biases_meet_their_condition(tmp_path, capsys):
     expected = (("a_l |db^(2)|", "depth", -1), ("a_l |db^(2)|", "width", 0), ("a_0 |db_0|", "depth", 0))
     for name, direction, exponent in expected:
         assert rows[name, direction].settled == pytest.approx(exponent, abs=1e-6)
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def features_stay(runs):
+    """|h_L| of nets with ReLU is the same at all sizes, but for small differences between draws."""
+    (run,) = CLAIMS["S2b"].runs
+    dataset = runs[run]
+    flat = {f"feature_norm_by_{way}": 0 * dataset[f"feature_norm_by_{way}"] + 1 for way in ("width", "depth")}
+    noise = 1 + ERROR * np.random.default_rng(0).normal(size=flat["feature_norm_by_depth"].shape)
+    flat["feature_norm_by_depth"] = flat["feature_norm_by_depth"] * noise
+    return {run: dataset.assign(flat)}
+
+
+CONTROLS = {
+    "S1": runs_off("S1", "weight_product"),
+    "S2a": runs_off("S2a", "weight_product"),
+    "S2b": features_stay,
+    "S4": runs_off("S4", "weight_product"),
+    "S6": runs_off("S6", "weight_alignment", "update_alignment"),
+}

@@ -7,8 +7,9 @@ from figures import table_cells as figure
 from meanfield.parameterizations import BIASES, OPTIMIZER_NAMES, WEIGHTS, hyperparameter_table
 from meanfield.verification.verdicts import Verdict
 from sims import table_cells as claims
+from sims.claims.catalogue import CLAIMS
 from sims.table_cells import STUDY as simulation
-from tests.sims.claim_controls.zheng_2026 import WRONG_LION, gradients_stay, off_table
+from tests.sims.claim_controls import gradients_stay
 from tests.sims.commands import finished_run
 
 LADDERS = ["--widths", "16", "24", "96", "128", "--depths", "4", "6", "24", "32", "--width", "16", "--depth", "1"]
@@ -151,3 +152,46 @@ def test_optimizers_that_were_not_run_are_refused(of_biases):
     finding = claims.judge_cells(of_biases, ("muon",))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "and not muon; run all" in finding.evidence
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def table_is_wrong(claim, *planted):
+    """Values that the nets of all runs of a claim were given are off by these powers.
+
+    Each is (optimizer, role, hyperparameter, direction, power); rates and decays change no norm before the first step.
+    """
+
+    def control(runs):
+        return {run: off_table(runs[run], *planted) for run in CLAIMS[claim].runs}
+
+    return control
+
+
+def off_table(dataset, *planted):
+    """A run of `sims.table_cells` under tables with these cells off."""
+    for optimizer, role, hyperparameter, direction, power in planted:
+        name, at = f"value_by_{direction}", {"optimizer": optimizer, "role": role, "hyperparameter": hyperparameter}
+        here = (dataset["optimizer"] == optimizer) & (dataset["role"] == role)
+        here = here & (dataset["hyperparameter"] == hyperparameter)
+        assert int(here.sum()) == 1, at
+        off = dataset[name] * (dataset[direction] / dataset[direction][0]) ** power
+        dataset = dataset.assign({name: dataset[name].where(~here, off).transpose(*dataset[name].dims)})
+    return dataset
+
+
+# A wrong table that the moves of slopes took for a right one: rates as 1/sqrt(r_n), decays as 1/r_n.
+WRONG_LION = (
+    ("lion", "hidden", "learning_rate", "width", 0.5),
+    ("lion", "hidden", "weight_decay", "width", -2.0),
+)
+
+
+CONTROLS = {
+    "S5e": table_is_wrong("S5e", ("lion", "hidden", "learning_rate", "width", 1.0)),
+    "S5f": gradients_stay,
+    "S5g": table_is_wrong("S5g", *WRONG_LION),
+    "S5j": table_is_wrong("S5j", ("lion", "hidden_bias", "learning_rate", "depth", 1.0)),
+    "S5k": table_is_wrong("S5k", ("lion", "hidden_bias", "weight_decay", "width", -1.0)),
+}

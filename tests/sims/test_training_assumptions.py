@@ -9,8 +9,10 @@ from figures import training_assumptions as figure
 from meanfield.verification.verdicts import Verdict
 from sims import training_assumptions
 from sims.claims.__main__ import COMMAND as claims_command
+from sims.claims.catalogue import CLAIMS
 from sims.common.images import two_classes
 from sims.training_assumptions import STUDY as simulation
+from tests.sims.claim_controls import ERROR, off_by_a_power
 from tests.sims.commands import assert_refused, finished_run
 
 SIZES = ["--widths", "16", "24", "32", "--depths", "1", "2", "3", "--batches", "4", "8", "16", "--width", "16"]
@@ -164,3 +166,34 @@ def test_printed_report(finished):
     printed = simulation.document(finished).text()
     for words in ("classes 3 8 of digits", "Binary cross-entropy", "Slopes in batch size", "(G.3)", "step 3"):
         assert words in printed
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _activations_collapse(claim):
+    """Ratios of activations fall with the width, in all runs of a claim."""
+
+    def control(runs):
+        name, changed = "activation_ratio_by_width", {}
+        for run in CLAIMS[claim].runs:
+            dataset = runs[run]
+            collapsed = 0 * dataset[name] + off_by_a_power(dataset, name)[name]
+            changed[run] = dataset.assign({name: collapsed})
+        return changed
+
+    return control
+
+
+def no_premise_on_batches(runs):
+    """The ratio of assumption G.3 is the same for batches of all sizes, in every draw nearly alike."""
+    (run,) = CLAIMS["S7c"].runs
+    dataset, name = runs[run], "sample_update_ratio_by_batch"
+    level = 1 + ERROR * np.cos(dataset["draw"])
+    return {run: dataset.assign({name: 0 * dataset[name] + level})}
+
+
+CONTROLS = {
+    **{claim: _activations_collapse(claim) for claim in ("S7a", "S7b")},
+    "S7c": no_premise_on_batches,
+}

@@ -12,7 +12,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import training_data
 from sims.training_length import STUDY as simulation
 from sims.training_length import exponent, judge_adamw, judge_batch, judge_descent, of_schedule
-from tests.sims.claim_controls.training import of_length
+from tests.sims import claim_controls
 
 # Of a tuned rate on 12 seeds, in decades.
 ERROR = 0.03
@@ -193,3 +193,31 @@ def test_rows_rest_on_runs_of_hours():
     for name in ("E3a", "E3b", "E3c"):
         assert CLAIMS[name].preset == "evidence"
         assert CLAIMS[name].runs == [study.NAME]
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def of_length(dataset, in_steps=0.0, in_batch=0.0, ratio=0.0):
+    """Nets of a long study, all of which learn, tuned at powers of steps and batch; the outputs' scale over it."""
+    rates = in_steps * np.log10(dataset["steps"]) + in_batch * np.log10(dataset["batch_size"])
+    rates = (rates + 0 * dataset["learns"]).transpose(*dataset["learns"].dims)
+    scale = 10.0 ** ((in_batch + ratio) * np.log10(dataset["batch_size"])) + 0 * dataset["outputs_scale"]
+    exact = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": 0 * rates + claim_controls.ERROR}
+    exact |= {
+        "outputs_scale": scale,
+        "outputs_scale_stderr": claim_controls.ERROR * scale,
+        "located": (rates.dims, rates.values * 0 + 64),
+    }
+    return dataset.assign(exact | {"learns": (rates.dims, np.ones(rates.shape, dtype=bool))})
+
+
+def _of_length(**powers):
+    return lambda runs: {"training_length": of_length(runs["training_length"], **powers)}
+
+
+CONTROLS = {
+    "E3a": _of_length(),
+    "E3b": _of_length(in_steps=-0.2),
+    "E3c": _of_length(in_batch=0.5),
+}

@@ -8,9 +8,11 @@ from figures import transformer_coordinate_check as figure
 from meanfield.common import stream
 from meanfield.simulation import TrainedFeatures
 from sims import transformer_coordinate_check as study
+from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import training_data
 from sims.transformer_coordinate_check import STUDY as simulation
 from sims.transformer_coordinate_check import WINDOWS
+from tests.sims.claim_controls import many_draws
 from tests.sims.commands import finished_run
 
 SMALL = ["--preset", "smoke", "--widths", "16", "32", "48", "--depths", "1", "2", "3", "--tokens", "4"]
@@ -118,3 +120,29 @@ def test_report_and_figure(finished):
     assert not lines[2]
     drawn = figure.draw(finished).axes
     assert [axes.get_title() for axes in drawn] == ["LayerNorm"] * 2 + ["no normalisation"] * 2
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _features_of_transformers(claim, power):
+    """|h_L| of GPT-like nets goes as this power of width and depth under every table, in many draws nearly alike."""
+
+    def control(runs):
+        changed = {}
+        for run in CLAIMS[claim].runs:
+            dataset, spread = many_draws(runs[run])
+            for along in ("width", "depth"):
+                values = dataset[f"feature_norm_by_{along}"]
+                powers = (0 * values + dataset[along] ** (power + spread)).transpose(*values.dims)
+                dataset = dataset.assign({values.name: powers})
+            changed[run] = dataset
+        return changed
+
+    return control
+
+
+CONTROLS = {
+    **{claim: _features_of_transformers(claim, 1.0) for claim in ("S11a", "S11c", "S11e", "S11f")},
+    **{claim: _features_of_transformers(claim, 0.0) for claim in ("S11b", "S11d", "S11g")},
+}

@@ -8,7 +8,7 @@ from meanfield.verification.verdicts import Verdict
 from sims.transformer_depth import __main__ as study
 from sims.transformer_depth import claims
 from sims.transformer_depth.__main__ import STUDY as simulation
-from tests.sims.claim_controls.zhang_2026 import tangents_as_assumed
+from tests.sims import claim_controls
 
 # Relative errors of scales that are made up here.
 ERROR = 0.003
@@ -111,3 +111,41 @@ def test_images_are_drawn_without_a_mean_field(tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("Given inputs have no mean field", "post-norm none inverse_sqrt", "Where the proof", "run.png"):
         assert words in printed
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def _local_slopes(runs, norm, slopes):
+    """Slopes of the mean field of one norm put in its place."""
+    dataset = runs["transformer_depth"]
+    changed = dataset["local_slope_mean_field"].copy()
+    changed.loc[{"norm": norm}] = slopes
+    return {"transformer_depth": dataset.assign(local_slope_mean_field=changed)}
+
+
+def post_norm_falls_as_pre_norm(runs):
+    return _local_slopes(runs, "post", runs["transformer_depth"]["local_slope_mean_field"].sel(norm="pre").values)
+
+
+def pre_norm_as_printed(runs):
+    return _local_slopes(runs, "pre", -1.5)
+
+
+def tangents_as_assumed(runs):
+    """One rho for all directions at all depths, but for fluctuations as n^(-1/2), the remainder among them."""
+    dataset, name = runs["transformer_depth"], "tangent_propagation"
+    rho = 1 + 0 * dataset[f"{name}_by_width"]
+    noise = (0 * rho + dataset["width"] ** -0.5).transpose(*rho.dims)
+    changed = {name: rho, f"{name}_spread": noise, f"{name}_remainder": noise.sel(direction="shared", drop=True)}
+    made = {f"{key}_by_width": values for key, values in changed.items()}
+    made |= {f"{key}_by_width_stderr": claim_controls.ERROR * values for key, values in changed.items()}
+    return {"transformer_depth": dataset.assign(made | {f"{name}_by_width_largest_share": 0 * rho})}
+
+
+CONTROLS = {
+    "A20a": post_norm_falls_as_pre_norm,
+    "A20b": pre_norm_as_printed,
+    "A20d": tangents_as_assumed,
+    "A20e": pre_norm_as_printed,
+}

@@ -6,7 +6,9 @@ import xarray as xr
 
 from meanfield.verification.verdicts import Verdict
 from sims import update_orders as claims
+from sims.claims.catalogue import CLAIMS
 from sims.update_orders import STUDY as simulation
+from tests.sims.claim_controls import runs_off
 from tests.sims.commands import finished_run, without_figure
 
 LADDERS = ["--widths", "64", "128", "256", "--depths", "4", "8", "16", "32", "--width", "48", "--depth", "2"]
@@ -100,3 +102,25 @@ def test_an_optimizer_given_twice_is_one(tmp_path):
     sizes = ["--widths", "8", "16", "32", "--depths", "1", "2", "4", "--width", "8", "--depth", "1"]
     arguments = ["--optimizers", "muon", "muon", *sizes, "--draws", "4", "--steps", "2", "--workers", "1"]
     assert finished_run(simulation, arguments, tmp_path / "run.nc")["optimizer"].values.tolist() == ["muon"]
+
+
+# Worlds in which claims of this study get another verdict: their negative controls.
+
+
+def first_step_is_flat(runs):
+    """Second-order terms of one step of one size, with signs that scatter."""
+    (run,) = CLAIMS["S9"].runs
+    dataset = runs[run]
+    changed = {}
+    for way in ("width", "depth"):
+        name = f"order_norm_by_{way}"
+        noise = 1 + 0.1 * np.random.default_rng(1).normal(size=dataset[name].shape)
+        changed[name] = (0 * dataset[name] + 1) * noise
+    return {run: dataset.assign(changed)}
+
+
+CONTROLS = {
+    "S3b": runs_off("S3b", "order_norm"),
+    "S3c": runs_off("S3c", "order_norm"),
+    "S9": first_step_is_flat,
+}

@@ -14,7 +14,7 @@ from sims import (
 )
 from sims.learning_rate_search import claims as learning_rate_search
 from sims.learning_rate_transfer import claims as carried_rates
-from tests.sims.claim_controls.changes import SCALE
+from tests.sims.claim_controls import SCALE
 
 
 def test_every_slope_is_one_comparison(smoke_runs):

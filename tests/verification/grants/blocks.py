@@ -7,7 +7,7 @@ import numpy as np
 from meanfield.theory.laws import log_path_sum_scale
 from sims import residual_depth, residual_overlap, transformer_coordinate_check
 from sims.transformer_depth import claims as transformer_depth
-from tests.sims.claim_controls.changes import SCALE
+from tests.sims.claim_controls import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, in_draws, power_law
 
 

@@ -9,7 +9,7 @@ from sims import cnn_finite_channels as finite_channels
 from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as growth
 from sims.cnn_padding import claims as padding
-from tests.sims.claim_controls.changes import SCALE
+from tests.sims.claim_controls import SCALE
 from tests.verification.grants.made import ERROR, exactly, fitted_slope, power_law
 
 
