@@ -129,7 +129,7 @@ def test_every_simulation_can_be_swept(simulation):
 
 
 def test_the_example_is_a_plan():
-    plan = read_plan(Path(sweep_module.__file__).parent.parent.parent / "docs" / "sweep.toml")
+    plan = read_plan(Path(sweep_module.__file__).parent.parent / "docs" / "sweep.toml")
     assert len(plan.points) == 4
     example = sweep_module.EXAMPLE
     assert all(line in example for line in ('simulation = "looped_update"', "[fixed]", "[sweep]", "--config"))
