@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 import xarray as xr
@@ -121,9 +122,11 @@ def test_a_scheduler_that_goes_away_is_named(small_chunks, tmp_path):
     with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=ANY_PORT, protocol="tcp") as passing:
         workers = mf.Workers(scheduler=passing.scheduler_address)
         store = Hooked(tmp_path / "pieces", after=2, action=passing.close)
+        # So many chunks that a busy machine has not made them all before the second is saved.
+        long = replace(RUN, draws=20 * RUN.draws)
         with pytest.raises(ConnectionError, match="went away; finished pieces are kept"):
-            simulate_all([RUN], workers=workers, store=store)
-    assert len(store.saved) < len(RUN.chunks())
+            simulate_all([long], workers=workers, store=store)
+    assert len(store.saved) < len(long.chunks())
 
 
 def test_a_future_that_is_lost_with_its_scheduler_says_so():
