@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import dblquad, quad
 
 from meanfield.nets.activations import ACTIVATIONS, RELU, activation_named
+from tests import derivable, naive
 
 
 @pytest.mark.parametrize("name", ["relu", "linear"])
@@ -120,3 +121,9 @@ def test_closed_forms_of_erf_are_the_integrals(rho):
     if rho:
         wrong = 2 / np.pi * np.arcsin(args[2] / np.sqrt((1 + c_u) * (1 + c_v)))
         assert wrong != pytest.approx(_integral(erf.function, c_u, c_v, rho), rel=0.05)
+
+
+def test_every_activation_has_its_twins():
+    """By hand, with its slope, and for automatic differentiation: properties draw any of them."""
+    for twins in (naive.SIGMA, naive.GATE, derivable.SIGMA):
+        assert set(twins) == set(ACTIVATIONS)

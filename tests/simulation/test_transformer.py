@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from autograd import make_jvp, make_vjp
 from autograd.builtins import tuple as traced_tuple
-from autograd.extend import defjvp
-from autograd.scipy.special import erf
 from autograd.tracer import getval
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,20 +22,11 @@ from meanfield.simulation.maps.weightless import NormalisationOperation
 from meanfield.simulation.measures.energies import draw_energies
 from meanfield.simulation.weights import draw_weights, given_weights
 from tests import naive
+from tests.derivable import SIGMA
 from tests.draws import given_draw
 from tests.statistics import COMPARISONS
 from tests.strategies import transformers
 
-# autograd has its slope for errors that come back alone.
-defjvp(erf, lambda change, value, z: change * 2 / math.sqrt(math.pi) * anp.exp(-z * z))
-
-SIGMA = {
-    "relu": lambda z: anp.where(z > 0, z, 0.0),
-    "linear": lambda z: z,
-    "gelu": lambda z: z * (1 + erf(z / math.sqrt(2))) / 2,
-    "silu": lambda z: z / (1 + anp.exp(-z)),
-    "tanh": anp.tanh,
-}
 # Every option beside the defaults, and some together.
 OPTIONS = {
     "defaults": {},
@@ -52,6 +41,7 @@ OPTIONS = {
     "swiglu": {"activation": "swiglu", "ffn": 1.5},
     "gelu": {"activation": "gelu"},
     "tanh": {"activation": "tanh"},
+    "erf": {"activation": "erf"},
     "silu": {"activation": "silu", "ffn": 0.5},
     "linear": {"activation": "linear"},
     "square root of the depth": {"scaling": "multiplier_sqrt"},
