@@ -76,7 +76,8 @@ class Identity:
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             return "array", fingerprint(value)
         if isinstance(value, Mapping):
-            return "mapping", *sorted(f"{self(key)}: {self(each)}" for key, each in value.items())
+            # In an order of their own: what holds itself reads otherwise from where else it is gone through first.
+            return "mapping", *(f"{self(key)}: {self(value[key])}" for key in sorted(value, key=self))
         if isinstance(value, set | frozenset):
             return "set", *sorted(map(self, value))
         if isinstance(value, tuple | list | np.ndarray):

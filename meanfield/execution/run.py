@@ -24,7 +24,8 @@ from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import require_count, require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, PieceStore, one_thread, provenance
+from meanfield.execution.chunks import Chunk, PieceStore, one_thread
+from meanfield.execution.digests import provenance
 from meanfield.execution.workers import Submit, Workers, cluster, interrupts_held, leave_import, pool
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net

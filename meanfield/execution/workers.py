@@ -25,7 +25,8 @@ from typing import Any
 
 from meanfield.common.validation import require_count, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, code_digest, one_thread
+from meanfield.execution.chunks import Chunk, one_thread
+from meanfield.execution.digests import code_digest
 from meanfield.signals import TERMINATED, termination_held
 from meanfield.simulation.measures.base import Pieces
 

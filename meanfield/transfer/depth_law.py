@@ -33,7 +33,7 @@ from meanfield.common.validation import (
     require_finite,
     require_flag,
 )
-from meanfield.execution.chunks import provenance
+from meanfield.execution.digests import provenance
 from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.training import checked_pair
 from meanfield.execution.workers import Workers

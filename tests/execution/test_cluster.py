@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import meanfield as mf
 from meanfield.execution import chunks
 from meanfield.execution import workers as cluster
-from meanfield.execution.chunks import PieceStore, code_digest
+from meanfield.execution.chunks import PieceStore
+from meanfield.execution.digests import code_digest
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
 from sims.common.study import Study

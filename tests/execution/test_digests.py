@@ -9,8 +9,9 @@ import pytest
 import meanfield as mf
 import sims
 from meanfield.common import identity
-from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, code_digest, digest, sources_digest
+from meanfield.execution import chunks, digests
+from meanfield.execution.chunks import Chunk
+from meanfield.execution.digests import code_digest, digest, sources_digest
 from meanfield.execution.run import Run
 from meanfield.nets.block_net import BlockNet
 from meanfield.simulation.measures.energies import Energies
@@ -123,8 +124,8 @@ def test_arrays_differ_by_values_layout_and_type():
 
 @pytest.mark.parametrize("package", ["numpy", "scipy", "numba"])
 def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkeypatch):
-    before, known = CHUNK.key, chunks.installed_version
-    monkeypatch.setattr(chunks, "installed_version", lambda name: "0.0" if name == package else known(name))
+    before, known = CHUNK.key, digests.installed_version
+    monkeypatch.setattr(digests, "installed_version", lambda name: "0.0" if name == package else known(name))
     code_digest.cache_clear()
     assert CHUNK.key != before
 
@@ -132,7 +133,7 @@ def test_the_key_holds_the_version_of_what_numbers_are_made_with(package, monkey
 def test_the_key_holds_the_library_and_no_simulation(monkeypatch):
     """Of the sources of meanfield/: `sources_digest` is asked for that folder alone."""
     before, asked = CHUNK.key, []
-    monkeypatch.setattr(chunks, "sources_digest", lambda root: asked.append(root.name) or "edited")
+    monkeypatch.setattr(digests, "sources_digest", lambda root: asked.append(root.name) or "edited")
     code_digest.cache_clear()
     assert CHUNK.key != before
     assert asked == ["meanfield"]

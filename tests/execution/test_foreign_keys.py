@@ -16,6 +16,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.execution.chunks import Chunk, keys
+from meanfield.execution.digests import digest
 from meanfield.nets import activations
 from meanfield.nets.maps import Bias, Gain, Linear, Map, Pointwise, Weight
 from meanfield.nets.net import Chain, Unit
@@ -222,6 +223,17 @@ def test_a_net_that_was_edited_is_drawn_again(tmp_path):
     first, second = (mf.simulate(_residual(value), **how, resume_in=tmp_path) for value in (0.1, 3.0))
     xr.testing.assert_identical(second, mf.simulate(_residual(3.0), **how))
     assert not np.allclose(first.update_energy, second.update_energy)
+
+
+def test_a_mapping_has_no_order():
+    """Nor where its values hold each other: a class, and a function of it that knows the class."""
+
+    class Own:
+        def made(self):
+            return Own
+
+    of_class, of_function = ("class", Own), ("function", Own.made)
+    assert digest(of=dict([of_class, of_function])) == digest(of=dict([of_function, of_class]))
 
 
 def test_keys_are_the_same_in_another_process():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from meanfield.execution.chunks import code_digest
+from meanfield.execution.digests import code_digest
 from meanfield.execution.workers import Workers
 from meanfield.verification.claims import combined, of_rival
 from meanfield.verification.judges import Contest, contest

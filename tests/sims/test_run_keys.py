@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sims
-from meanfield.execution import chunks
+from meanfield.execution import digests
 from meanfield.execution.run import Run
 from sims import simulation as simulation_module
 from sims.common import results
@@ -152,14 +152,14 @@ def test_every_option_is_in_the_key(name, action, value, keys):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("edited", ["meanfield", "sims"])
 def test_all_code_is_in_the_key(name, edited, keys, monkeypatch):
-    simulation, real = simulation_module(name), chunks.sources_digest
+    simulation, real = simulation_module(name), digests.sources_digest
     assert simulation.main(_arguments(name)) == 0
     with monkeypatch.context() as patched:
-        chunks.code_digest.cache_clear()
-        for module in (chunks, results):
+        digests.code_digest.cache_clear()
+        for module in (digests, results):
             patched.setattr(module, "sources_digest", lambda root: "edited" if root.name == edited else real(root))
         assert simulation.main(_arguments(name)) == 0
-    chunks.code_digest.cache_clear()
+    digests.code_digest.cache_clear()
     assert keys[0] != keys[1]
 
 
@@ -252,7 +252,7 @@ def make(depth):
 def _compiled(source, optimize):
     names = {"__name__": "own_nets"}
     exec(compile(source, "own_nets.py", "exec", optimize=optimize), names)
-    return chunks.digest(make=names["make"], net=names["Own"])
+    return digests.digest(make=names["make"], net=names["Own"])
 
 
 def test_docstrings_are_in_no_key():
@@ -302,7 +302,7 @@ def test_a_result_of_other_simulations_is_not_read_back(tmp_path, monkeypatch, c
     finished_run(looped_update, arguments, tmp_path / "run.nc")
     assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 0
     assert "reading the finished run" in capsys.readouterr().out
-    real = chunks.sources_digest
+    real = digests.sources_digest
     monkeypatch.setattr(results, "sources_digest", lambda root: "edited" if root.name == "sims" else real(root))
     assert looped_update.main([*arguments, "--out", str(tmp_path / "run.nc")]) == 2
     assert "was not written by this run" in capsys.readouterr().err
