@@ -382,15 +382,16 @@ class Distances:
 
         ``comparisons`` of the claim and of its rival share the budget, ``effective`` of ``made`` draws carry the means,
         and one draw makes a ``share``; ``bands``: further arguments of `Bands.of`. What lies within an allowance no
-        draws exclude. Where neither claim nor rival fits, none confirm either, though more refute them, and what is
-        measured stands in their place.
+        draws exclude: where that is the rival alone, more draws refute the claim if they decide anything. Where neither
+        claim nor rival fits, none confirm either, though more refute them, and what is measured stands in their place.
         """
         if share > CONVERGED_SHARE:
             return 2 * [unconverged(share, made)], announced(draws_to_converge(share, made))
-        off, count = (self.claim, comparisons[0]) if self.doubted else (self.rival, comparisons[1])
+        refuting = self.doubted or (self.rival.worst <= 0 < self.claim.worst)
+        off, count = (self.claim, comparisons[0]) if refuting else (self.rival, comparisons[1])
         needed = made * times_more(off, count, effective, **bands)
-        why = self._why + deciding(needed, made, "refute {claim}" if self.doubted else "decide if {claim} holds")
-        if not self.doubted and off.worst <= 0 and max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND:
+        why = self._why + deciding(needed, made, "refute {claim}" if refuting else "decide if {claim} holds")
+        if off.worst <= 0 and max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND:
             why, needed = "; {rival} lies within the allowance, where no draws decide", np.inf
         names = {"claim": "what is claimed", "rival": "the rival"}
         other = dict(zip(names, reversed(names.values()), strict=True))

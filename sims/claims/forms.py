@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from meanfield.verification import Claim, Finding, Kind, Verdict, power_in_words
-from sims.claims.runs import Result
+from sims.claims.runs import NOT_RUN, Result
 from sims.common.markup import Glossary
 from sims.common.tables import Grid, markdown_of, table
 
@@ -101,20 +101,22 @@ class Judgement:
     def instead(self) -> dict[str, str]:
         """The law that replaces a refuted claim, and the premise that fails; of an open one what is lacking."""
         if self.verdict == Verdict.INCONCLUSIVE:
-            return {"lacking": lacking} if (lacking := self.claim.undecided or _draws_lacking(self.findings)) else {}
+            return {"lacking": lacking} if (lacking := self.claim.undecided or _lacking(self.findings)) else {}
         if self.verdict != Verdict.REFUTED:
             return {}
         return {"instead": self.claim.replaced_by, "premise that fails": self.claim.premise}
 
 
-def _draws_lacking(findings: Sequence[Finding]) -> str:
-    """Draws that would decide all that is open, where the runs say so, and those that are made."""
+def _lacking(findings: Sequence[Finding]) -> str:
+    """Runs that are not made yet, and draws that would decide the rest that is open, where the runs say so."""
     asked = [finding for finding in findings if finding.verdict == Verdict.INCONCLUSIVE]
-    needs = [(finding.needed / finding.made, finding) for finding in asked if finding.needed and finding.made]
-    if not needs or len(needs) < len(asked):
-        return ""
-    most = max(needs, key=lambda need: need[0])[1]
-    return f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made"
+    made = [finding for finding in asked if finding.evidence != NOT_RUN]
+    needs = [(finding.needed / finding.made, finding) for finding in made if finding.needed and finding.made]
+    parts = [f"runs: {len(asked) - len(made)} of {len(findings)} are not made yet"] if len(made) < len(asked) else []
+    if needs and len(needs) == len(made):
+        most = max(needs, key=lambda need: need[0])[1]
+        parts.append(f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made")
+    return "; ".join(parts)
 
 
 def table_of(judgements: Sequence[Judgement]) -> Grid:

@@ -224,9 +224,13 @@ def judged(claim: Claim, made: Mapping[str, Evidence], kept: Mapping[int, Findin
     return Result(claim, findings, tuple(made[name].command for name in claim.runs if name in made))
 
 
+# What stands for the numbers of a run that is not made yet.
+NOT_RUN = "not run yet"
+
+
 def _not_run(check: Check) -> Finding:
     words = f"as the others, by the run {check.run}"
-    return Finding(words, "none", Verdict.INCONCLUSIVE, "not run yet", "none: not run", measured="nothing yet")
+    return Finding(words, "none", Verdict.INCONCLUSIVE, NOT_RUN, "none: not run", measured="nothing yet")
 
 
 def _evidence(job: Job, run: RunOptions, folder: Path) -> Evidence:

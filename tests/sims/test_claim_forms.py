@@ -9,6 +9,7 @@ import pytest
 from meanfield.verification import Finding, Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.claims.forms import HEADER, Judgement, section_of, table_of
+from sims.claims.runs import NOT_RUN
 from sims.common.markup import Glossary, table_html
 from sims.common.tables import Grid, table
 
@@ -66,6 +67,10 @@ def test_open_claims_say_what_is_lacking():
     assert table_of([by_draws]).rows[0][-1] == "draws: about 1,900 would decide, 16 are made"
     unknown = replace(by_draws, findings=[few, replace(FINDING, verdict=Verdict.INCONCLUSIVE)])
     assert table_of([unknown]).rows[0][-1] == ""
+    waiting = replace(by_draws, findings=[*by_draws.findings, replace(few, evidence=NOT_RUN, needed=None, made=None)])
+    assert table_of([waiting]).rows[0][-1] == (
+        "runs: 1 of 4 are not made yet; draws: about 1,900 would decide, 16 are made"
+    )
     assert "would decide" in section_of(by_draws).markdown()
 
 

@@ -23,7 +23,7 @@ from sims.claims import runs as runs_of_claims
 from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
-from sims.claims.runs import Job, Result, RunOptions, as_they_are, judged, split
+from sims.claims.runs import NOT_RUN, Job, Result, RunOptions, as_they_are, judged, split
 from sims.claims.seeds import Counts
 from sims.common.tables import LINE
 from sims.learning_rate_scale import claims as scales
@@ -179,7 +179,7 @@ def test_finished_runs_are_judged_as_they_are(folder, tmp_path, monkeypatch, cap
     claim = replace(CLAIMS["L2"], checks=(*CLAIMS["L2"].checks, *CLAIMS["A1"].checks))
     result = judged(claim, as_they_are([claim], RunOptions("smoke", 0, Workers(1), force=False), own))
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert [finding.evidence for finding in result.findings][-1] == "not run yet"
+    assert [finding.evidence for finding in result.findings][-1] == NOT_RUN
     for more, words in {
         "--seed 1": "these claims rest on",
         "--seeds 2": "drop --seeds",
@@ -210,7 +210,7 @@ def test_recorded_verdicts_are_those_of_their_findings(preset):
         assert combined(Verdict(finding["verdict"]) for finding in entry["findings"]) == entry["verdict"], name
         made = [run for run in CLAIMS[name].runs if run in entry["runs"]]
         assert list(entry["runs"]) == made
-        unmade = [finding for finding in entry["findings"] if finding["evidence"] == "not run yet"]
+        unmade = [finding for finding in entry["findings"] if finding["evidence"] == NOT_RUN]
         assert bool(unmade) == (made != CLAIMS[name].runs)
 
 

@@ -164,6 +164,9 @@ def test_bands_of_few_draws_are_no_evidence_for_anything():
     assert "few draws, yet enough (a band of " in decided.evidence
     within = Contest(_deviation(0.0), _deviation(1.0, allowance=2.0)).weigh(comparisons=1, draws=1000)
     assert within.evidence.endswith("; the rival lies within the allowance, where no draws decide")
+    beyond = Contest(_deviation(2.0), _deviation(0.0, allowance=2.0)).weigh(comparisons=1, draws=1000)
+    assert re.search(r"; about [\d,]+ needed \(1,000 made\), with which .* refute what is claimed$", beyond.evidence)
+    assert beyond.needed > 1000
     heavy = _weighed(4, largest_share=0.5)
     assert re.search(r"; not converged, one draw makes 50% of a mean; about [\d,]+ needed \(4 made\), ", heavy.evidence)
 
