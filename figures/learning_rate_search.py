@@ -45,7 +45,7 @@ AROUND = 0.2
 ABOVE_PANELS = "Above panels: slopes in depth, of the tuned rate with its standard error, and of one step"
 
 
-class Family(NamedTuple):
+class FamilySlopes(NamedTuple):
     """A family at the depths that have a tuned rate, its number in the figure, and what it is held to."""
 
     number: int
@@ -80,7 +80,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _families(dataset: xr.Dataset) -> list[Family]:
+def _families(dataset: xr.Dataset) -> list[FamilySlopes]:
     """Group by group."""
     dataset = dataset.assign(learns=tuned_rates.learning(dataset))
     names = [str(name) for name in dataset["family"].values]
@@ -88,11 +88,11 @@ def _families(dataset: xr.Dataset) -> list[Family]:
     made = []
     for number, name in enumerate(ordered, 1):
         group, of = tuned_rates.group_of(name)
-        made.append(Family(number, name, group, f"{of}_scale", tuned_rates.family_at(dataset, name)))
+        made.append(FamilySlopes(number, name, group, f"{of}_scale", tuned_rates.family_at(dataset, name)))
     return made
 
 
-def _slopes(axes: Axes, families: Sequence[Family]) -> None:
+def _slopes(axes: Axes, families: Sequence[FamilySlopes]) -> None:
     """The slope of tuned rates over that of one step, a point for every family, open where it hardly learns."""
     ends = [0.0, PAPERS_EXPONENT]
     for family in families:
@@ -115,7 +115,7 @@ def _slopes(axes: Axes, families: Sequence[Family]) -> None:
     axes.set(xlim=line, ylim=line, ylabel="slope of the tuned rate in depth")
 
 
-def _name_marks(axes: Axes, families: Sequence[Family]) -> None:
+def _name_marks(axes: Axes, families: Sequence[FamilySlopes]) -> None:
     """In the legend, those of all panels."""
     for group, (of, _) in (tuned_rates.GROUPS | {tuned_rates.OTHERS: (tuned_rates.OTHERWISE, ())}).items():
         if any(family.group == group for family in families):

@@ -49,7 +49,7 @@ from sims.common.datasets import (
 from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Grid, Group, Table, fitted, measured, number
+from sims.common.tables import Column, ColumnGroup, Grid, Table, fitted, measured, number
 
 NAME = "cross_entropy"
 LISTED = "what cross-entropy changes against the squared loss"
@@ -406,7 +406,7 @@ def _terms(dataset: xr.Dataset) -> Grid:
     def share(at: xr.Dataset) -> list[str]:
         return [number(float(at[f"output_term{end}"] / at[f"label_term{end}"])) for end in ("", "_mean_field")]
 
-    columns: list[Group] = [
+    columns: list[ColumnGroup] = [
         [Column("|p - y|^2", "output_error"), Column("mean field", "output_error_mean_field")],
         [Column("label term", "label_term"), Column("mean field", "label_term_mean_field")],
         Column(["A/B", "mean field"], share),

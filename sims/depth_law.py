@@ -50,7 +50,7 @@ from sims.common.images import require_installed
 from sims.common.report import SAYS, Report
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import LINE, Column, Group, Table, slope, value
+from sims.common.tables import LINE, Column, ColumnGroup, Table, slope, value
 from sims.common.training_data import training_data
 
 # What the command line says of nets and laws: a family with fields, a number, or a function in a file of one's own.
@@ -391,11 +391,11 @@ def _heading(dataset: xr.Dataset) -> str:
     return "\n".join(["{net}", ", ".join(words)])
 
 
-def _columns(dataset: xr.Dataset) -> Sequence[Group]:
+def _columns(dataset: xr.Dataset) -> Sequence[ColumnGroup]:
     attrs, names = dataset.attrs, [dataset.attrs["quantity"]]
     if not attrs["theory"] and f"{LABEL_SCALE}_mean_field" in dataset:
         names.append(LABEL_SCALE)
-    columns: list[Group] = []
+    columns: list[ColumnGroup] = []
     for name in names:
         words = attrs["quantity_in_words"] if name == attrs["quantity"] else "of the label term"
         columns.append(Column(words, name))

@@ -44,7 +44,7 @@ from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
-from sims.common.training_data import training_data
+from sims.common.training_data import InputsAndTargets, training_data
 from sims.common.tuned_nets import MOVED, STEP_DRAWS, TUNING_SEEDS, median_scales, own_seeds
 
 NAME = "looped_rates"
@@ -146,7 +146,7 @@ def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
     return Transformer(scaling=SCALINGS[scaling], readout="every", **blocks, **sizes, **llama, **text)
 
 
-def _tuning(options: argparse.Namespace, data: tuple[Any, Any], scaling: str, loops: int) -> Tuning:
+def _tuning(options: argparse.Namespace, data: InputsAndTargets, scaling: str, loops: int) -> Tuning:
     """With seeds that both scalings share, so that their losses compare, and no other number of loops has."""
     return Tuning(
         net=_net(options, scaling, loops),

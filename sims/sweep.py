@@ -51,7 +51,7 @@ TABLES = ("simulation", "fixed", "sweep")
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One run of the simulation: the swept parameters' values, its arguments, and a file name of its own."""
 
     values: Mapping[str, Any]
@@ -69,7 +69,7 @@ class Plan:
     simulation: str
     draws: bool
     sweep: Mapping[str, list[Any]]
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
 
     @property
     def key(self) -> str:
@@ -153,7 +153,7 @@ def _check_grid(fixed: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is swept over {values}, which holds a value twice")
 
 
-def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], swept: dict[str, Any]) -> Point:
+def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], swept: dict[str, Any]) -> SweepPoint:
     """One point, with a seed of its own: errors across the grid are then independent."""
     given = {**fixed, **swept}
     if "seed" in takes:
@@ -162,7 +162,7 @@ def _point(simulation: str, takes: Mapping[str, Any], fixed: Mapping[str, Any], 
     arguments = tuple(word for name, value in given.items() for word in _words(takes[name], value))
     slug = "-".join(f"{name}-{label(value)}" for name, value in swept.items())
     key = run_key(arguments=arguments, files=_contents(arguments))
-    return Point(swept, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
+    return SweepPoint(swept, arguments, f"{re.sub(r'[^A-Za-z0-9.=-]+', '_', slug)[:80]}-{key}")
 
 
 def _contents(arguments: Sequence[str]) -> dict[str, str]:

@@ -199,7 +199,7 @@ def cells(optimizer: str, block_depth: int, biases: bool = False) -> list[tuple[
 
 
 @dataclass(frozen=True)
-class Cell:
+class LadderCell:
     """One cell along one ladder: the power that is printed, and the one that the condition asks of it as measured.
 
     Attributes:
@@ -243,7 +243,7 @@ class Cell:
         return bool(self.printed) or not self.stands
 
 
-def measured_cells(dataset: xr.Dataset, *optimizers: str) -> list[Cell]:
+def measured_cells(dataset: xr.Dataset, *optimizers: str) -> list[LadderCell]:
     """Of every cell of the tables for these optimizers, along both ladders.
 
     Raises:
@@ -261,12 +261,12 @@ def measured_cells(dataset: xr.Dataset, *optimizers: str) -> list[Cell]:
     ]
 
 
-def _measured(scales: Scales, name: str) -> Cell:
+def _measured(scales: Scales, name: str) -> LadderCell:
     sizes = scales.sizes
     printed = np.polyfit(np.log(sizes), np.log(scales.value(name)), 1)[0]
     slope = ladder_slope(sizes, scales.asked_to_be_flat(name))
     # Adding zero makes no power of minus zero, and what is no more than rounding is none.
-    return Cell(scales.optimizer, scales.role, name, scales.direction, round(float(printed), 9) + 0.0, slope)
+    return LadderCell(scales.optimizer, scales.role, name, scales.direction, round(float(printed), 9) + 0.0, slope)
 
 
 def run_optimizers(dataset: xr.Dataset) -> list[str]:
@@ -369,7 +369,7 @@ def judge_decays(dataset: xr.Dataset, optimizers: Sequence[str]) -> Contest:
     return contest_of(dataset, of_cells, ", ".join(optimizers))
 
 
-def contest_of(dataset: xr.Dataset, of_cells: Sequence[Cell], names: str = "") -> Contest:
+def contest_of(dataset: xr.Dataset, of_cells: Sequence[LadderCell], names: str = "") -> Contest:
     """Printed powers against needed ones, and against half a power off, by the cell that is nearest to that."""
     off, stderr = (np.array(values) for values in zip(*((c.off, c.stderr) for c in of_cells), strict=True))
     claim = Deviation(off, stderr, NEAREST)
@@ -387,7 +387,7 @@ def contest_of(dataset: xr.Dataset, of_cells: Sequence[Cell], names: str = "") -
     return made.saying(words, names=f"{names} at k = {dataset.attrs['block_depth']}{rows}", cells=cells)
 
 
-def _depth_cells(dataset: xr.Dataset, *names: str) -> list[Cell]:
+def _depth_cells(dataset: xr.Dataset, *names: str) -> list[LadderCell]:
     """Cells of hyperparameters of these names along the ladder in depth, of all optimizers that were run."""
     measured = measured_cells(dataset, *run_optimizers(dataset))
     return [cell for cell in measured if cell.direction == "depth" and cell.hyperparameter in names]
@@ -549,7 +549,7 @@ def _powers(dataset: xr.Dataset) -> list[str | Grid]:
     return [*tables, _others(measured)]
 
 
-def _others(measured: Sequence[Cell]) -> str:
+def _others(measured: Sequence[LadderCell]) -> str:
     """Of the cells that are printed without a power and have none."""
     still = [abs(cell.off) for cell in measured if not cell.scales]
     return f"The other {len(still)} powers are printed as 0; measured they are {max(still, default=0.0):.2f} at most."

@@ -42,7 +42,7 @@ from sims.common.report import Report, answer, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, fitted, measured, number
-from sims.common.training_data import shared_training_data, trained_net
+from sims.common.training_data import InputsAndTargets, shared_training_data, trained_net
 from sims.common.tuned_nets import DATA_OPTIONS, MOVED, OF, SPACING, STEP_DRAWS, decades, median_scales, own_seeds
 
 NAME = "training_length"
@@ -203,7 +203,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _tuning(
     options: argparse.Namespace,
-    trained: dict[str, tuple[Net, tuple[Any, Any]]],
+    trained: dict[str, tuple[Net, InputsAndTargets]],
     optimizer: str,
     schedule: str,
     family: str,

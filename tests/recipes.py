@@ -1,6 +1,6 @@
 """Recipes of a GPT as data, without PyTorch: sizes, roles, and numbers that follow any powers of width and depth."""
 
-from meanfield.parameterizations.recipes import Recipe, Weight
+from meanfield.parameterizations.recipes import ModelWeight, Recipe
 
 BASE = {"learning_rate": 0.01, "weight_decay": 0.1, "epsilon": 1e-8, "std": 0.02, "multiplier": 1.0}
 # Roles of the weights outside of blocks and in them, with their shapes over the width.
@@ -33,7 +33,7 @@ def gpt(width, depth, numbers=lambda name, column, in_block: {}, *, optimizer="a
         own["epsilon"] = own["epsilon"] if by in ("adamw", "sophia", "soap", "shampoo") else None
         looked_up = role in ("embedding", "position")
         how = {"outputs_axis": int(looked_up), "block": block, "optimizer": by}
-        weights.append(Weight(name=name, kind=kind, shape=shape(width), role=role, **how, **own))
+        weights.append(ModelWeight(name=name, kind=kind, shape=shape(width), role=role, **how, **own))
     return Recipe(tuple(weights), depth, heads)
 
 

@@ -102,6 +102,25 @@ def _first_line(function):
 VAGUE = {"one", "found", "beside"}
 
 
+def _kinds_defined(path):
+    """Names of classes and types at the top of a module, which are written in CapWords."""
+    body = ast.parse(path.read_text()).body
+    classes = [node.name for node in body if isinstance(node, ast.ClassDef)]
+    named = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    types = [name.id for name in named if isinstance(name, ast.Name) and re.match(r"[A-Z][A-Za-z]*[a-z]", name.id)]
+    return [name for name in classes + types if not name.startswith("_")]
+
+
+def test_a_class_or_type_has_one_meaning():
+    """No two modules define one under the same name."""
+    homes = {}
+    for path in MODULES:
+        for name in _kinds_defined(path):
+            homes.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+    assert {"Net", "Claim", "InputsAndTargets"} <= set(homes)
+
+
 def test_locals_say_what_they_hold():
     def vague(path):
         bound = {node.id for node in _nodes(path) if isinstance(node, ast.Name)}

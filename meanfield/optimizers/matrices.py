@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from meanfield.common.validation import Array
-from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place
+from meanfield.optimizers.base import Gradient, NoStep, Optimizer, StepPlace
 from meanfield.optimizers.linear_algebra import (
     SMALLEST,
     Direction,
@@ -45,7 +45,7 @@ class Muon(Optimizer):
     def takes_stacks(self) -> bool:
         return True
 
-    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
+    def step(self, state: Direction | None, gradient: Gradient, place: StepPlace) -> tuple[Direction, Direction]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         looked_at = add_momentum(moved, self.momentum, gradient.slope, 1.0)
         steps = self.newton_schulz_steps
@@ -88,7 +88,9 @@ class Shampoo(Optimizer):
     beta2: float = 0.95
     takes_epsilon = True
 
-    def step(self, state: ShampooMoments | None, gradient: Gradient, place: Place) -> tuple[Direction, ShampooMoments]:
+    def step(
+        self, state: ShampooMoments | None, gradient: Gradient, place: StepPlace
+    ) -> tuple[Direction, ShampooMoments]:
         before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
         left, right = second_moments(before[1], before[2], gradient.slope, self.beta2)
         mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
@@ -174,7 +176,7 @@ class SOAP(Optimizer):
     beta3: float = 0.95
     takes_epsilon = True
 
-    def step(self, state: SOAPMoments | None, gradient: Gradient, place: Place) -> tuple[Factored, SOAPMoments]:
+    def step(self, state: SOAPMoments | None, gradient: Gradient, place: StepPlace) -> tuple[Factored, SOAPMoments]:
         before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
         left, right = second_moments(before[1], before[2], gradient.slope, self.beta3)
         mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
@@ -209,7 +211,7 @@ def _padded(slots: Array, rows: int, columns: int) -> Array:
     return room
 
 
-Family = Callable[[float], Array]
+MatrixFamily = Callable[[float], Array]
 
 # How strongly the weights' own top direction may be mixed into the gradient, in units of the gradient's norm.
 STRONGEST = 1e6
@@ -265,7 +267,7 @@ class SSO(Optimizer):
     momentum: float = 0.9
     tolerance: float = 1e-9
 
-    def step(self, state: Running | None, gradient: Gradient, place: Place) -> tuple[Factored, Running]:
+    def step(self, state: Running | None, gradient: Gradient, place: StepPlace) -> tuple[Factored, Running]:
         moved = add_momentum(state.momentum if state else None, self.momentum, gradient.slope, 1.0)
         outputs, inputs = place.weights.shape
         radius = float(np.sqrt(outputs / inputs))
@@ -287,7 +289,7 @@ class SSO(Optimizer):
         raise NoStep("no direction of spectral norm 1 keeps the weights on their sphere; take a smaller learning rate")
 
 
-def _balanced(family: Family, held: Array, sphere: Sphere) -> Array | None:
+def _balanced(family: MatrixFamily, held: Array, sphere: Sphere) -> Array | None:
     """The member that keeps the norm, near the one with no component along what is held; None if there is none."""
     tangent = _root(lambda mix: float(np.sum(held * family(mix))))
     member = _by_newton(family, tangent, sphere)
@@ -300,7 +302,7 @@ def _balanced(family: Family, held: Array, sphere: Sphere) -> Array | None:
     return member
 
 
-def _by_newton(family: Family, mix: float, sphere: Sphere) -> Array | None:
+def _by_newton(family: MatrixFamily, mix: float, sphere: Sphere) -> Array | None:
     """Newton's way from one member to one that keeps the norm, None if it does not arrive.
 
     The derivative of a singular value is that of the matrix between its two vectors, which only the core changes.
@@ -319,7 +321,7 @@ def _by_newton(family: Family, mix: float, sphere: Sphere) -> Array | None:
     return None
 
 
-def _between(family: Family, sphere: Sphere, a: float, b: float, jumps: bool = True) -> Array:
+def _between(family: MatrixFamily, sphere: Sphere, a: float, b: float, jumps: bool = True) -> Array:
     """The member between two that keeps the norm, by regula falsi with halved ends (Illinois).
 
     A singular value of G + lambda u v^T that passes zero turns its direction around at once; between the two sides
@@ -342,7 +344,7 @@ def _between(family: Family, sphere: Sphere, a: float, b: float, jumps: bool = T
     return _between(lambda t: sides[0] * (1 - t) + sides[1] * t, sphere, 0.0, 1.0, jumps=False)
 
 
-def _family(values: Array, held: Array) -> Family:
+def _family(values: Array, held: Array) -> MatrixFamily:
     """mix -> core of Phi: in [-1, 1] the part of what is held that the gradient does not see, beyond it lambda grows.
 
     In the bases of the space the gradient is diagonal with these values, and what it does not see is all behind them.

@@ -7,7 +7,7 @@ from math import exp, isinf, log, sqrt
 from typing import Any
 
 from meanfield.common.validation import require_choice, takes
-from meanfield.parameterizations.recipes import CONDITIONS, Pair, Recipe, Sizes, Weight, paired, recipe_notes
+from meanfield.parameterizations.recipes import CONDITIONS, ModelWeight, Pair, Recipe, Sizes, paired, recipe_notes
 from meanfield.parameterizations.resolution import optimizers_by_role
 from meanfield.parameterizations.tables import hyperparameter_table, hyperparameters_of
 
@@ -276,7 +276,7 @@ def _optimizer_of(pair: Pair, chosen: dict[str, str] | None, block_depth: int) -
     return names[0]
 
 
-def _named(weight: Weight) -> str:
+def _named(weight: ModelWeight) -> str:
     if weight.optimizer is None:
         raise ValueError(f"the recipe names no optimizer of {weight.name!r}; choose one for all, optimizer='adamw'")
     return weight.optimizer

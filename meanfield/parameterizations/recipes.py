@@ -39,7 +39,7 @@ NEAR_DEPTH = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weight:
+class ModelWeight:
     """One parameter of a model.
 
     Attributes:
@@ -101,13 +101,13 @@ class Weight:
 class Recipe:
     """A model of one size with its optimizer: all parameters that train, its blocks, and heads of attention if any."""
 
-    weights: tuple[Weight, ...]
+    weights: tuple[ModelWeight, ...]
     depth: int
     heads: int | None = None
 
     def __post_init__(self) -> None:
         listed = require_instance("weights", self.weights, tuple | list, "a sequence of parameters")
-        weights = tuple(require_instance("an entry of weights", each, Weight, "a Weight") for each in listed)
+        weights = tuple(require_instance("an entry of weights", each, ModelWeight, "a Weight") for each in listed)
         if not weights:
             raise ValueError("the recipe has no parameters; give those of a model that trains")
         object.__setattr__(self, "weights", weights)
@@ -133,7 +133,7 @@ class Recipe:
             pooled[weight.kind, weight.shape] = (total, count + weight.elements)
         return {key: (None if sum_ is None else sqrt(sum_ / count), count) for key, (sum_, count) in pooled.items()}
 
-    def std_of(self, weight: Weight) -> tuple[float | None, int]:
+    def std_of(self, weight: ModelWeight) -> tuple[float | None, int]:
         """`stds` of the kind of one of its parameters."""
         return self.stds[weight.kind, weight.shape]
 
@@ -157,13 +157,13 @@ def read_recipe(text: str) -> Recipe:
     return Recipe(tuple(map(_weight, held["parameters"])), held["depth"], held.get("heads"))
 
 
-def _weight(held: Any) -> Weight:
-    known = {field.name for field in fields(Weight)}
+def _weight(held: Any) -> ModelWeight:
+    known = {field.name for field in fields(ModelWeight)}
     if not isinstance(held, Mapping) or not {"name", "kind", "shape", "role"} <= set(held):
         raise ValueError(f"a parameter of the recipe is {str(held)[:60]}; it needs name, kind, shape and role")
     if unknown := sorted(set(held) - known):
         raise ValueError(f"the parameter {held['name']!r} of the recipe has {unknown[0]!r}, which none has")
-    return Weight(**held)
+    return ModelWeight(**held)
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ class Pair:
         column: of the tables; "" of what keeps its values.
     """
 
-    weight: Weight
-    base: Weight
+    weight: ModelWeight
+    base: ModelWeight
     role: str
     column: str
 
@@ -258,7 +258,7 @@ def paired(target: Recipe, base: Recipe) -> tuple[Sizes, list[Pair]]:
     return sizes, [_pair(weight, of_base, ordered, sizes.width_ratio) for weight, of_base in both]
 
 
-def _by_order(weights: list[Weight]) -> dict[str, str]:
+def _by_order(weights: list[ModelWeight]) -> dict[str, str]:
     """Roles of matrices outside of blocks where no shape tells: those before all blocks read the inputs, the last is
     the head, if no other is.
     """
@@ -269,9 +269,9 @@ def _by_order(weights: list[Weight]) -> dict[str, str]:
     return roles | _biases_of({name for name, role in roles.items() if role == "head"}, weights)
 
 
-def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
+def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[ModelWeight, ModelWeight]]:
     """Pairs by name; blocks beyond those of the base model go with its last of their kind."""
-    by_kind: dict[str, dict[int | None, Weight]] = {}
+    by_kind: dict[str, dict[int | None, ModelWeight]] = {}
     for weight in base.weights:
         by_kind.setdefault(weight.kind, {})[weight.block] = weight
     for weight in target.weights:
@@ -287,7 +287,7 @@ def _matched(target: Recipe, base: Recipe) -> Iterable[tuple[Weight, Weight]]:
         yield weight, of_base
 
 
-def _looked_for(weight: Weight, target: Recipe, base: Recipe) -> str:
+def _looked_for(weight: ModelWeight, target: Recipe, base: Recipe) -> str:
     """What a parameter without a counterpart was looked for by, and what to do."""
     if weight.kind != weight.name:
         looked = f"none is called {weight.kind!r}, with * for the number of a block"
@@ -309,7 +309,7 @@ def _unnumbered(name: str) -> str:
     return sub(r"\d+", "*", name)
 
 
-def _with_heads(both: list[tuple[Weight, Weight]]) -> list[tuple[Weight, Weight]]:
+def _with_heads(both: list[tuple[ModelWeight, ModelWeight]]) -> list[tuple[ModelWeight, ModelWeight]]:
     """The same pairs, those named that make one output for every word of a vocabulary that grows, with their biases.
 
     Their outputs grow with the rows of a table of embeddings, which are no width.
@@ -318,7 +318,7 @@ def _with_heads(both: list[tuple[Weight, Weight]]) -> list[tuple[Weight, Weight]
         ValueError: several such layers, or a vocabulary that is as large as the width in both models, where no shape
             tells the head.
     """
-    grown: dict[tuple[int, int], tuple[Weight, bool]] = {}
+    grown: dict[tuple[int, int], tuple[ModelWeight, bool]] = {}
     for weight, base in both:
         axis = _axis_of_rows(weight)
         if axis is not None and weight.shape[axis] != base.shape[axis]:
@@ -342,20 +342,20 @@ def _with_heads(both: list[tuple[Weight, Weight]]) -> list[tuple[Weight, Weight]
     return [(replace(weight, role=roles.get(weight.name, weight.role)), base) for weight, base in both]
 
 
-def _biases_of(heads: set[str], weights: list[Weight]) -> dict[str, str]:
+def _biases_of(heads: set[str], weights: list[ModelWeight]) -> dict[str, str]:
     """The roles of the biases that stand beside these weights."""
     names = {f"{name.removesuffix('weight')}bias" for name in heads if name.endswith("weight")}
     return {weight.name: "head_bias" for weight in weights if weight.role == "bias" and weight.name in names}
 
 
-def _axis_of_rows(weight: Weight) -> int | None:
+def _axis_of_rows(weight: ModelWeight) -> int | None:
     """The axis of a table of embeddings that counts what is looked up."""
     if weight.role not in ("embedding", "tied") or len(weight.shape) != 2:
         return None
     return 0 if weight.role == "tied" else 1 - weight.outputs_axis
 
 
-def _width_ratio(both: list[tuple[Weight, Weight]]) -> float:
+def _width_ratio(both: list[tuple[ModelWeight, ModelWeight]]) -> float:
     """The ratio of all sizes that differ, 1 where none does."""
     seen: tuple[float, str] | None = None
     for weight, base in both:
@@ -374,13 +374,13 @@ def _width_ratio(both: list[tuple[Weight, Weight]]) -> float:
     return 1.0 if seen is None else seen[0]
 
 
-def _growing(weight: Weight, base: Weight) -> list[int]:
+def _growing(weight: ModelWeight, base: ModelWeight) -> list[int]:
     """Axes that differ and are widths."""
     sizes = enumerate(zip(weight.shape, base.shape, strict=True))
     return [axis for axis, (size, of_base) in sizes if size != of_base and not _is_counted(weight, axis)]
 
 
-def _require_two_sides(both: list[tuple[Weight, Weight]]) -> None:
+def _require_two_sides(both: list[tuple[ModelWeight, ModelWeight]]) -> None:
     """Refuse what grows on one side alone of layers that no role tells: a width is given by one and read by another."""
     matrices = [(weight, _growing(weight, base)) for weight, base in both if len(weight.shape) > 1]
     grown = [(weight, axes) for weight, axes in matrices if axes]
@@ -394,7 +394,7 @@ def _require_two_sides(both: list[tuple[Weight, Weight]]) -> None:
     )
 
 
-def _is_counted(weight: Weight, axis: int) -> bool:
+def _is_counted(weight: ModelWeight, axis: int) -> bool:
     """Whether an axis counts words, places, inputs or outputs, which are no width."""
     if weight.role == "tied":
         return axis == 0
@@ -405,13 +405,13 @@ def _is_counted(weight: Weight, axis: int) -> bool:
     )
 
 
-def _pair(weight: Weight, base: Weight, ordered: Mapping[str, str], width_ratio: float) -> Pair:
+def _pair(weight: ModelWeight, base: ModelWeight, ordered: Mapping[str, str], width_ratio: float) -> Pair:
     role = ordered.get(weight.name) or _role(weight, base, width_ratio)
     biases = "input_bias" if weight.block is None else "hidden_bias"
     return Pair(weight, base, role, biases if role in VECTORS else _COLUMNS.get(role, ""))
 
 
-def _role(weight: Weight, base: Weight, width_ratio: float) -> str:
+def _role(weight: ModelWeight, base: ModelWeight, width_ratio: float) -> str:
     """The role of a parameter, as its shape tells where the width grows."""
     if width_ratio == 1 or weight.role in (*FIXED, *_LOOKED_UP):
         return weight.role

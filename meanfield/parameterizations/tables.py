@@ -20,6 +20,9 @@ from meanfield.common.validation import require_choice, require_count
 
 _FACTOR = re.compile(r"(sqrt\()?(r_[nL])\)?(?:\^(\d+))?")
 
+# A role and one of its hyperparameters.
+Cell = tuple[str, str]
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -125,7 +128,7 @@ def _row(printed: str) -> _Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class HyperparameterTable:
     """One table of Zheng et al. 2026: for each hyperparameter and role the factor against the base model.
 
     Attributes:
@@ -151,7 +154,7 @@ class Table:
         return tuple(name for name in HYPERPARAMETERS if name in self.rows and name not in foreign_epsilons)
 
 
-def _table(number: int, *optimizers: str, **rows: str) -> Table:
+def _table(number: int, *optimizers: str, **rows: str) -> HyperparameterTable:
     """Make a table with the rows of multiplier and variance, which no optimizer changes (section 4.1, appendix D)."""
     one_layer = number >= 9
     branch = "1/sqrt(r_L)" if one_layer else "1/r_L"
@@ -161,7 +164,7 @@ def _table(number: int, *optimizers: str, **rows: str) -> Table:
     }
     own = {name: _row(row) for name, row in rows.items()}
     initial = {name: {role: row[role] for role in own["learning_rate"]} for name, row in shared.items()}
-    return Table(number, optimizers, one_layer, {**initial, **own})
+    return HyperparameterTable(number, optimizers, one_layer, {**initial, **own})
 
 
 _MATRICES = ("muon", "shampoo", "soap")
@@ -207,7 +210,7 @@ TABLES = (
 )
 
 
-def hyperparameter_table(optimizer: str, block_depth: int) -> Table:
+def hyperparameter_table(optimizer: str, block_depth: int) -> HyperparameterTable:
     """The table of factors for this optimizer and branches of ``block_depth`` layers.
 
     A factor r_n^a r_L^b multiplies what was tuned on a base model of width n / r_n and depth L / r_L; `print` shows a

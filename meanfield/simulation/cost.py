@@ -104,7 +104,7 @@ def draw_bytes(net: Net, weights: str = "dense", precision: str = "float64") -> 
 
 
 @dataclass(frozen=True)
-class Product:
+class WeightUse:
     """One use of weights: W patches, (above, below x taps) by (below x taps, samples x sites).
 
     ``revealed`` matrices lie side by side where weights are lazy; ``gated`` says whether a pointwise map stands below.
@@ -130,7 +130,7 @@ class Product:
         return self.fan_in * self.revealed
 
 
-def _products(net: Net) -> list[Product]:
+def _products(net: Net) -> list[WeightUse]:
     """The products of the depth units, from the input up."""
     products = []
     for unit, place, spec, (below, grid) in net.map_shapes:
@@ -138,21 +138,21 @@ def _products(net: Net) -> list[Product]:
             of, above = spec.weights, sum(weight.shape[0] for weight in spec.weights)
             gated = place > 0 and net.units[unit].maps[place - 1].pointwise_activation is not None
             taps, sites = prod(of[0].shape[2:]), prod(spec.grid_above(grid))
-            products.append(Product(of, below, above, taps, len(joined_weights(of)), gated, sites, prod(grid)))
+            products.append(WeightUse(of, below, above, taps, len(joined_weights(of)), gated, sites, prod(grid)))
     return products
 
 
-def _widest_numbers(products: list[Product]) -> int:
+def _widest_numbers(products: list[WeightUse]) -> int:
     """The most channels times sites at an end of a product."""
     return max(max(product.below * product.sites_below, product.above * product.sites) for product in products)
 
 
-def _error_numbers(net: Net, products: list[Product]) -> int:
+def _error_numbers(net: Net, products: list[WeightUse]) -> int:
     """Numbers per sample and column of the errors at the input and above all products."""
     return net.first_channels * net.sites + sum(product.above * product.sites for product in products)
 
 
-def _tied_rows(products: list[Product], net: Net) -> int:
+def _tied_rows(products: list[WeightUse], net: Net) -> int:
     """Rows times sites of all uses of tied weights, made at once beside their errors, thrice those of the largest.
 
     Moves wait for their use; of the weight at work errors and moves are gathered besides, and put in order.
@@ -226,7 +226,7 @@ def step_bytes(net: Net, samples: int, columns: int, curved: int, precision: str
     return dtype(precision).itemsize * (samples * numbers + held)
 
 
-def _widest_patches(products: list[Product]) -> int:
+def _widest_patches(products: list[WeightUse]) -> int:
     """The most numbers per sample that patches of a product have, at either end of it."""
     return max(
         max(product.below, product.above) * product.taps * max(product.sites_below, product.sites)
@@ -243,7 +243,7 @@ def _own_products(net: Net) -> float:
     return float(net.inputs * total)
 
 
-def _matrices(net: Net) -> list[tuple[tuple[int, int], Product]]:
+def _matrices(net: Net) -> list[tuple[tuple[int, int], WeightUse]]:
     """For every product the columns asked from the right and from the left, and the product itself."""
     products, probed = _products(net), overlap_method(net).name == "probes"
     matrices = []
@@ -311,7 +311,7 @@ def draw_operations(net: Net, weights: str = "dense") -> float:
     return passes
 
 
-def _operations(product: Product, samples: int, columns: int, first: bool = False) -> float:
+def _operations(product: WeightUse, samples: int, columns: int, first: bool = False) -> float:
     """A product's share: forward, back and along for every column, and its own update; the first carries none."""
     places = samples * product.sites
     carried = 2 * product.above * product.fan_in * places * (1 if first else 1 + 2 * columns)

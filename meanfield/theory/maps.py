@@ -71,7 +71,7 @@ class NoTransport(ValueError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ChannelKind:
     """So many channels of one law.
 
     Attributes:
@@ -91,13 +91,13 @@ class Kind:
 
 
 # Kinds in the order of their channels.
-Kinds = tuple[Kind, ...]
+Kinds = tuple[ChannelKind, ...]
 
 
-def given_kind(values: Array) -> Kind:
+def given_kind(values: Array) -> ChannelKind:
     """Values (channels, B, S) that are no draw, without parameters below them."""
     covariance = np.einsum("ibp,icr->bpcr", values, values, optimize=True) / len(values)
-    return Kind(len(values), covariance, np.zeros_like(covariance), values.mean(axis=0), False, values)
+    return ChannelKind(len(values), covariance, np.zeros_like(covariance), values.mean(axis=0), False, values)
 
 
 def count(kinds: Kinds) -> int:
@@ -129,7 +129,7 @@ def abreast(*stacks: Kinds) -> Iterator[Kinds]:
         yield tuple(between(stack, first, last)[0] for stack in stacks)
 
 
-def averaged(kind: Kind, shares: Array) -> Kind:
+def averaged(kind: ChannelKind, shares: Array) -> ChannelKind:
     """Channels that take fixed ``shares`` (S', S) of the sites: sum_r shares_pr x(r)."""
     covariance, kernel = (
         np.einsum("pr,brcs,qs->bpcq", shares, pairs, shares, optimize=True) for pairs in (kind.covariance, kind.kernel)
@@ -150,13 +150,13 @@ def through_linear(linear: Linear, below: Kinds, grid: tuple[int, ...]) -> Kinds
     return tuple(kind for weight in linear.weights for kind in _stacked(linear, weight, below, grid))
 
 
-def _stacked(linear: Linear, weight: Weight, below: Kinds, grid: tuple[int, ...]) -> Iterator[Kind]:
+def _stacked(linear: Linear, weight: Weight, below: Kinds, grid: tuple[int, ...]) -> Iterator[ChannelKind]:
     groups, variance = _groups(weight, below), weight.variance
     for kinds in groups:
         own, carried = (_summed(linear, total(kinds, name), grid) for name in ("covariance", "kernel"))
         gaussian = weight.shape[1] > 1 or all(kind.given is not None for kind in kinds)
         channels, mean = weight.shape[0] // len(groups), np.zeros(own.shape[:2])
-        yield Kind(channels, variance * own, own + variance * carried, mean, gaussian)
+        yield ChannelKind(channels, variance * own, own + variance * carried, mean, gaussian)
 
 
 def _groups(weight: Weight, below: Kinds) -> list[Kinds]:
@@ -197,7 +197,7 @@ def through_pointwise(pointwise: Pointwise, below: Kinds, grid: tuple[int, ...])
     return tuple(_activated(activation_named(pointwise.activation), kind) for kind in below)
 
 
-def _activated(sigma: Activation, kind: Kind) -> Kind:
+def _activated(sigma: Activation, kind: ChannelKind) -> ChannelKind:
     if kind.given is not None:
         return given_kind(sigma.function(kind.given))
     product, gate_product = _averages(sigma, kind)
@@ -215,7 +215,7 @@ def through_gate(gate: Gate, below: Kinds, grid: tuple[int, ...]) -> Kinds:
     return tuple(_gated(sigma, *pair) for pair in abreast(*halves))
 
 
-def _gated(sigma: Activation, gating: Kind, gated: Kind) -> Kind:
+def _gated(sigma: Activation, gating: ChannelKind, gated: ChannelKind) -> ChannelKind:
     if not gated.gaussian:
         raise NoTransport(NOT_GAUSSIAN)
     product, gate_product = _averages(sigma, gating)
@@ -223,7 +223,7 @@ def _gated(sigma: Activation, gating: Kind, gated: Kind) -> Kind:
     return replace(gated, covariance=product * gated.covariance, kernel=kernel, gaussian=False)
 
 
-def _averages(sigma: Activation, kind: Kind) -> tuple[Array, Array]:
+def _averages(sigma: Activation, kind: ChannelKind) -> tuple[Array, Array]:
     """E[sigma sigma] and E[sigma' sigma'] of a kind, which must be Gaussian."""
     if not kind.gaussian:
         raise NoTransport(NOT_GAUSSIAN)
@@ -267,7 +267,7 @@ def divided(below: Kinds, mean: Array, deviation: Array) -> Kinds:
     return tuple(_divided(kind, mean, deviation) for kind in below)
 
 
-def _divided(kind: Kind, mean: Array, deviation: Array) -> Kind:
+def _divided(kind: ChannelKind, mean: Array, deviation: Array) -> ChannelKind:
     if kind.given is not None:
         return given_kind((kind.given - mean) / deviation)
     here, there = both_sides(deviation)
@@ -323,7 +323,7 @@ def through_flatten(flatten: Flatten, below: Kinds, grid: tuple[int, ...]) -> Ki
     return tuple(_flattened(kind) for kind in below)
 
 
-def _flattened(kind: Kind) -> Kind:
+def _flattened(kind: ChannelKind) -> ChannelKind:
     samples, sites = kind.mean.shape
     if kind.given is not None:
         return given_kind(kind.given.swapaxes(1, 2).reshape(-1, samples, 1))
@@ -331,7 +331,7 @@ def _flattened(kind: Kind) -> Kind:
         np.einsum("bpcp->bc", pairs).reshape(samples, 1, samples, 1) / sites for pairs in (kind.covariance, kind.kernel)
     )
     mean = kind.mean.mean(axis=1, keepdims=True)
-    return Kind(kind.channels * sites, covariance, kernel, mean, gaussian=False)
+    return ChannelKind(kind.channels * sites, covariance, kernel, mean, gaussian=False)
 
 
 def through_average_pooling(pooling: AveragePooling, below: Kinds, grid: tuple[int, ...]) -> Kinds:
@@ -390,7 +390,7 @@ def replicates_in_use() -> int:
     return 1 if asked is None else asked.replicates
 
 
-def through_softmax(attention: Attention, queries: Kind, keys: Kind, values: Kinds) -> Kinds:
+def through_softmax(attention: Attention, queries: ChannelKind, keys: ChannelKind, values: Kinds) -> Kinds:
     """Values (kinds) averaged over heads, of queries and keys of one kind each.
 
     Raises:
@@ -427,7 +427,7 @@ def require_room(points: int) -> None:
         )
 
 
-def _averaged(attention: Attention, values: Kind, flat: dict[str, Array], shape: tuple[int, ...]) -> Kind:
+def _averaged(attention: Attention, values: ChannelKind, flat: dict[str, Array], shape: tuple[int, ...]) -> ChannelKind:
     asked = _ASKED.get() or SoftmaxAccuracy()
     parts = _batch_means(attention, values, flat, shape, 0)
     means = [parts.mean(axis=0)]
@@ -449,7 +449,7 @@ def _averaged(attention: Attention, values: Kind, flat: dict[str, Array], shape:
 
 
 def _batch_means(
-    attention: Attention, values: Kind, flat: dict[str, Array], shape: tuple[int, ...], replicate: int
+    attention: Attention, values: ChannelKind, flat: dict[str, Array], shape: tuple[int, ...], replicate: int
 ) -> Array:
     """c', t' and the rows A, each over pairs of sites, averaged over every batch of points: (batches, 3, N, N)."""
     points = shape[0] * shape[1]

@@ -37,7 +37,7 @@ from meanfield.nets.maps import Map
 from meanfield.nets.net import Chain, Net, Unit
 from meanfield.theory.maps import (
     TRANSPORTS,
-    Kind,
+    ChannelKind,
     Kinds,
     NoTransport,
     abreast,
@@ -146,10 +146,10 @@ def _along(maps: Sequence[Map], name: str, kinds: Kinds, grid: tuple[int, ...]) 
     return passed, grid
 
 
-def _joined(stream: Kind, branch: Kind) -> Kind:
+def _joined(stream: ChannelKind, branch: ChannelKind) -> ChannelKind:
     stream_here, stream_there = both_sides(stream.mean)
     here, there = both_sides(branch.mean)
-    return Kind(
+    return ChannelKind(
         stream.channels,
         stream.covariance + branch.covariance + stream_here * there + here * stream_there,
         stream.kernel + branch.kernel,
@@ -158,7 +158,7 @@ def _joined(stream: Kind, branch: Kind) -> Kind:
     )
 
 
-def _scaled(kind: Kind, factor: float) -> Kind:
+def _scaled(kind: ChannelKind, factor: float) -> ChannelKind:
     if factor == 1.0:
         return kind
     covariance, kernel = factor**2 * kind.covariance, factor**2 * kind.kernel
@@ -186,7 +186,7 @@ def _input_law(net: Net) -> Kinds:
         variance = input_variance(net)
     shape = (net.inputs, net.sites)
     covariance = variance * np.eye(net.inputs * net.sites).reshape(shape * 2)
-    return (Kind(net.first_channels, covariance, np.zeros_like(covariance), np.zeros(shape)),)
+    return (ChannelKind(net.first_channels, covariance, np.zeros_like(covariance), np.zeros(shape)),)
 
 
 def _given_inputs(net: Net, inputs: ArrayLike) -> Kinds:

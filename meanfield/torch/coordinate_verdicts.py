@@ -29,7 +29,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common.validation import Array, not_negative, require_count, takes
-from meanfield.parameterizations import ROLES, Scaling, hyperparameters_of, optimizers_by_role, scaling
+from meanfield.parameterizations import ROLES, Cell, Scaling, hyperparameters_of, optimizers_by_role, scaling
 from meanfield.torch.steps import TRIAL_NAMES
 from meanfield.verification import (
     OFF,
@@ -47,8 +47,6 @@ from meanfield.verification import (
 
 # Where values are watched: what the first block reads, behind half of the blocks, behind the last; and the outputs.
 FIRST, MIDDLE, LAST, OUTPUTS = PLACES = ("first", "middle", "last", "outputs")
-# A hyperparameter of a role.
-Cell = tuple[str, str]
 # What stands in a term, and as which power.
 Term = Mapping[Cell, float]
 

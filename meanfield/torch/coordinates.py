@@ -45,7 +45,7 @@ DECAYS_SEEN = 1e-3
 # A slope that finite sizes correct takes so many sizes.
 FEWEST_SIZES = 3
 
-# What is measured of a place over steps: its name, where `Moves` has it, and what it is.
+# What is measured of a place over steps: its name, where `ModelMoves` has it, and what it is.
 MEASURED = {
     "feature_norm": ("values", "root mean square of a value"),
     "feature_update_norm": ("changes", "root mean square of the change of a value since before the first step"),
@@ -230,7 +230,7 @@ def _sizes_for(what: str, function: Callable[..., Any], width: int, depth: int) 
 
 
 @dataclass(frozen=True)
-class Moves:
+class ModelMoves:
     """Of one model, over steps from 0, NaN behind the last of which the loss is finite.
 
     Attributes:
@@ -243,7 +243,9 @@ class Moves:
     losses: Array
 
 
-def moves(model: nn.Module, task: Task, optimizers: Sequence[torch.optim.Optimizer], steps: int, modules: Any) -> Moves:
+def moves(
+    model: nn.Module, task: Task, optimizers: Sequence[torch.optim.Optimizer], steps: int, modules: Any
+) -> ModelMoves:
     """Train a model by its optimizers, all of which step at once.
 
     Raises:
@@ -275,7 +277,7 @@ def moves(model: nn.Module, task: Task, optimizers: Sequence[torch.optim.Optimiz
         for optimizer in optimizers if step < steps else ():
             optimizer.step()
     values, changes = ({place: sizes[PLACES.index(place)] for place in start} for sizes in rows)
-    return Moves(values, changes, losses)
+    return ModelMoves(values, changes, losses)
 
 
 class _Watched:
@@ -328,7 +330,7 @@ def _copied(value: Any) -> torch.Tensor | None:
 class _Run:
     """The models of one size, draw by draw."""
 
-    draws: list[Moves]
+    draws: list[ModelMoves]
     family: str
     parameters: int
     optimizer: str

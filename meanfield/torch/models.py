@@ -31,7 +31,7 @@ MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """Where models come from, one for every draw.
 
     Args:

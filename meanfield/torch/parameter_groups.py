@@ -19,7 +19,7 @@ from meanfield.parameterizations import (
     optimizers_by_role,
     unmet_premises,
 )
-from meanfield.parameterizations.recipes import HEADS, MATRIX, Pair, Sizes, Weight, head_note, paired, recipe_notes
+from meanfield.parameterizations.recipes import HEADS, MATRIX, ModelWeight, Pair, Sizes, head_note, paired, recipe_notes
 from meanfield.torch.edits import (
     Edit,
     MultiplierPlace,
@@ -499,7 +499,7 @@ def _grouped(pairs: list[Pair], numbers: Mapping[str, tuple[str, float, float, f
     return tuple(groups)
 
 
-def _columns(weight: Weight) -> int:
+def _columns(weight: ModelWeight) -> int:
     """Of its matrix as torch.optim.Muon has it, taps of a convolution among them."""
     return weight.elements // weight.shape[0]
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from meanfield.common.validation import require_choice, require_finite, require_instance
 from meanfield.parameterizations import OPTIMIZER_NAMES, RECIPE_ROLES, Recipe, RecipeReport, judge_recipe
-from meanfield.parameterizations.recipes import MATRIX, VECTORS, Weight
+from meanfield.parameterizations.recipes import MATRIX, VECTORS, ModelWeight
 from meanfield.torch.edits import MultiplierPlace, multiplier_of
 from meanfield.torch.models import named, trained
 from meanfield.torch.parts import AROUND, CONTAINERS, TURNED, branch_ends, holder, residual_blocks
@@ -71,7 +71,7 @@ def as_recipe(
         if place is not None:
             places[name] = place
         weights.append(
-            Weight(
+            ModelWeight(
                 name=name,
                 kind=_kind(name, shared),
                 shape=tuple(parameter.shape),

@@ -26,7 +26,7 @@ from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.simulation.step_moves import warn_unless_kept
-from meanfield.torch.models import RESET, Source, call, named, on_model, taken_batches, trained
+from meanfield.torch.models import RESET, ModelSource, call, named, on_model, taken_batches, trained
 from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
 from meanfield.torch.passes import Call, Pass, Task, changes, gradients, mean_square, require_agreement
 from meanfield.torch.steps import LiveStep, Step, step_of
@@ -135,7 +135,7 @@ def tasks(
     model: Any, loss: Any, batches: Any, forward: Any, reinit: Any, draws: Any, seed: Any, precision: Any
 ) -> Iterator[tuple[nn.Module, Task]]:
     """The model of every draw and what is asked of it, by the arguments of `step_scales`."""
-    source, number = Source(model, reinit, precision, checked_seed(seed)), require_draws("draws", draws)
+    source, number = ModelSource(model, reinit, precision, checked_seed(seed)), require_draws("draws", draws)
     taken = taken_batches(batches, number, source.seed)
     for draw, own in enumerate(source.models(number)):
         inputs, targets = on_model(taken[draw % len(taken)], own, source.dtype)
@@ -267,7 +267,7 @@ def first_model(
 
     That is a function which gives this very model first, so that none is made that is not measured.
     """
-    shown = next(Source(model, reinit, precision, checked_seed(seed)).models(1))
+    shown = next(ModelSource(model, reinit, precision, checked_seed(seed)).models(1))
     if isinstance(model, nn.Module):
         return shown, model
     made = [shown]

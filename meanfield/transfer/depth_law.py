@@ -49,8 +49,8 @@ from meanfield.transfer.law_quantities import (
     EXACT,
     LAW_QUANTITIES,
     MEAN_FIELD,
+    DrawSetting,
     LawQuantity,
-    Setting,
     Theory,
     statistic_of,
 )
@@ -59,11 +59,11 @@ from meanfield.verification.verdicts import CONVERGED_SHARE, power_in_words
 
 Size = int | float
 # Inputs and targets of all sizes, or a function of the size that returns them.
-Data = tuple[ArrayLike, ArrayLike] | Callable[[Any], tuple[ArrayLike, ArrayLike]]
+GivenData = tuple[ArrayLike, ArrayLike] | Callable[[Any], tuple[ArrayLike, ArrayLike]]
 # A number claims (size)^number, a function the law that it computes, up to a factor.
 ClaimedLaw = float | Callable[[Any], float]
 # Draws of many runs, as `simulate_all` has them.
-Draw = Callable[[Sequence[Run]], Sequence[xr.Dataset]]
+DrawRuns = Callable[[Sequence[Run]], Sequence[xr.Dataset]]
 FEWEST_SIZES = 3
 ENDS = {"": "", "_stderr": "standard error over draws", "_largest_share": "share of the largest draw in the mean"}
 # Theory that takes longer is not begun unless it is asked for.
@@ -82,7 +82,7 @@ def depth_law(
     optimizer: str | Optimizer | Hybrid = "sgd",
     epsilon: float = 0.0,
     inputs: ArrayLike | None = None,
-    data: Data | None = None,
+    data: GivenData | None = None,
     batch_size: int | None = None,
     loss: str | None = None,
     theory: bool | None = None,
@@ -218,7 +218,7 @@ class LawQuestion:
     quantity: LawQuantity
     claim: ShownLaw | None
     rival: ShownLaw | None
-    settings: tuple[Setting, ...]
+    settings: tuple[DrawSetting, ...]
     theory: bool | None = None
 
     @classmethod
@@ -231,11 +231,11 @@ class LawQuestion:
         claim: ClaimedLaw | None,
         rival: ClaimedLaw | None,
         theory: bool | None = None,
-        data: Data | None = None,
+        data: GivenData | None = None,
         loss: str | None = None,
         **setting: Any,
     ) -> LawQuestion:
-        """Make every net and every value of a law, or raise as `depth_law` does; ``setting``: fields of `Setting`."""
+        """Make every net and every value of a law, or raise as `depth_law` does; ``setting``: of `DrawSetting`."""
         require_choice("quantity", quantity, LAW_QUANTITIES)
         loss = ("squared" if data is None else "cross_entropy") if loss is None else loss
         require_choice("loss", loss, LOSS_NAMES)
@@ -243,7 +243,7 @@ class LawQuestion:
             require_flag("theory", theory)
         checked = _checked_sizes(sizes)
         nets = _nets(make, checked)
-        settings = _settings(Setting(loss=loss, **setting), data, checked)
+        settings = _settings(DrawSetting(loss=loss, **setting), data, checked)
         if why := LAW_QUANTITIES[quantity].refusal(settings[0]):
             raise ValueError(why)
         for net in nets:
@@ -267,7 +267,7 @@ class LawQuestion:
             for net, setting, own in zip(self.nets, self.settings, seeds, strict=True)
         ]
 
-    def answered(self, draw: Draw, draws: int, seed: int) -> xr.Dataset:
+    def answered(self, draw: DrawRuns, draws: int, seed: int) -> xr.Dataset:
         """The dataset of `depth_law`; ``draw`` makes the draws, and raises OverflowError where floats end."""
         runs, setting = self.runs(draws, seed), self.settings[0]
         measured, overflowed = _measured(draw, runs, self.sizes, self.quantity.name, setting.statistic)
@@ -340,7 +340,7 @@ class LawQuestion:
         return ""
 
 
-def _settings(shared: Setting, data: Any, sizes: Sequence[Size]) -> tuple[Setting, ...]:
+def _settings(shared: DrawSetting, data: Any, sizes: Sequence[Size]) -> tuple[DrawSetting, ...]:
     """Under what the nets of every size are drawn: on their own data, where these are a function of the size."""
     shared = replace(shared, epsilon=not_negative("epsilon", shared.epsilon))
     if data is None:
@@ -457,7 +457,7 @@ def _require_rival(claim: ShownLaw | None, rival: ShownLaw) -> None:
 
 
 def _measured(
-    draw: Draw, runs: Sequence[Run], sizes: Sequence[Size], name: str, statistic: str
+    draw: DrawRuns, runs: Sequence[Run], sizes: Sequence[Size], name: str, statistic: str
 ) -> tuple[list[xr.Dataset | None], str]:
     """What is drawn at every size, None where it or its error is not finite, and in words where that is."""
     measured: list[xr.Dataset | None] = []
@@ -478,7 +478,7 @@ def _measured(
     return measured, ", ".join(map(str, lost))
 
 
-def _drawn_alone(draw: Draw, run: Run) -> xr.Dataset | None:
+def _drawn_alone(draw: DrawRuns, run: Run) -> xr.Dataset | None:
     try:
         return draw([run])[0]
     except OverflowError:

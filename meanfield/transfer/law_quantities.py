@@ -44,7 +44,7 @@ WITH_EPSILON = "draws have an epsilon, and theory has none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class DrawSetting:
     """Under what nets of one size are drawn.
 
     Attributes:
@@ -106,16 +106,16 @@ class LawQuantity(ABC):
     words: str
     power: float
 
-    def drawn(self, setting: Setting) -> tuple[str, ...]:
+    def drawn(self, setting: DrawSetting) -> tuple[str, ...]:
         """The variables that are taken of what is measured: its own, and those whose theory may stand in."""
         return (self.name,)
 
-    def refusal(self, setting: Setting) -> str:
+    def refusal(self, setting: DrawSetting) -> str:
         """Why it is not drawn under this setting, in one sentence; empty if it is."""
         return ""
 
     @abstractmethod
-    def measure(self, net: Net, seed: int, setting: Setting) -> Measure:
+    def measure(self, net: Net, seed: int, setting: DrawSetting) -> Measure:
         """What is read off every draw of a net; the seed draws a batch where the measure needs one.
 
         It is that of the question, so that nets of one input share the batch: another one would move their means by
@@ -126,7 +126,7 @@ class LawQuantity(ABC):
     def theory(self, net: Net, measure: Measure) -> Theory:
         """What theory says of these draws."""
 
-    def limit(self, net: Net, depths: Sequence[int], setting: Setting) -> tuple[float, str]:
+    def limit(self, net: Net, depths: Sequence[int], setting: DrawSetting) -> tuple[float, str]:
         """The exponent in the depth that it tends to, or NaN and why none is known."""
         return nan, f"what {self.words} tends to is known of no net"
 
@@ -148,10 +148,10 @@ class EnergyScale(LawQuantity):
     has_limit: bool = False
     power = -0.5
 
-    def drawn(self, setting: Setting) -> tuple[str, ...]:
+    def drawn(self, setting: DrawSetting) -> tuple[str, ...]:
         return (self.name, self.companion) if self.companion and setting.data is None else (self.name,)
 
-    def refusal(self, setting: Setting) -> str:
+    def refusal(self, setting: DrawSetting) -> str:
         if self.name != LABEL_SCALE or setting.data is None:
             return ""
         return (
@@ -159,7 +159,7 @@ class EnergyScale(LawQuantity):
             "leave data out"
         )
 
-    def measure(self, net: Net, seed: int, setting: Setting) -> Measure:
+    def measure(self, net: Net, seed: int, setting: DrawSetting) -> Measure:
         step: dict[str, Any] = {"optimizer": setting.optimizer, "epsilon": setting.epsilon, "loss": setting.loss}
         if setting.data is None:
             return Energies(inputs=setting.inputs, scales=self.of_whole_net, **step)
@@ -189,7 +189,7 @@ class EnergyScale(LawQuantity):
         missing = {name: why for name, why in refusals.items() if name not in known}
         return Theory(numbers, missing, tuple(str(each.message) for each in said))
 
-    def limit(self, net: Net, depths: Sequence[int], setting: Setting) -> tuple[float, str]:
+    def limit(self, net: Net, depths: Sequence[int], setting: DrawSetting) -> tuple[float, str]:
         if not self.has_limit:
             return super().limit(net, depths, setting)
         if not isinstance(net, Sequential):
@@ -205,7 +205,7 @@ class StableRateLaw(LawQuantity):
     words = "2 / lambda_max"
     power = 1.0
 
-    def refusal(self, setting: Setting) -> str:
+    def refusal(self, setting: DrawSetting) -> str:
         if not setting.step.is_descent:
             return (
                 f"stable_rate is the largest rate of gradient descent, and optimizer is {setting.step.name!r}; leave "
@@ -215,7 +215,7 @@ class StableRateLaw(LawQuantity):
             return "stable_rate takes a fixed batch as inputs, and no data; leave data out, or take another quantity"
         return ""
 
-    def measure(self, net: Net, seed: int, setting: Setting) -> Measure:
+    def measure(self, net: Net, seed: int, setting: DrawSetting) -> Measure:
         inputs = setting.inputs
         if inputs is None:
             batch = Chain.of(net, inputs=SAMPLES)

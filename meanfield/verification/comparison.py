@@ -12,7 +12,7 @@ from meanfield.common.validation import Array, PremiseWarning, takes
 from meanfield.nets.inputs import PLAIN_BATCH
 from meanfield.verification.verdicts import CONVERGED_SHARE, draws_to_converge, needing
 
-Number = TypeVar("Number", xr.DataArray, float)
+ArrayOrFloat = TypeVar("ArrayOrFloat", xr.DataArray, float)
 
 # Differences and errors below this, relative to the prediction, are rounding: there is nothing random to compare. By
 # the precision of what was drawn; sums over units and layers add up to some hundred roundings of single precision.
@@ -24,7 +24,9 @@ ROUNDING = ROUNDINGS["float64"]
 SHARED = {"loss": "squared", "batch": json.dumps(PLAIN_BATCH.describe()), "given_inputs": "none", "fixed_layers": 0}
 
 
-def score(measured: Number, stderr: Number, predicted: Number, rounding: float = ROUNDING) -> Number:
+def score(
+    measured: ArrayOrFloat, stderr: ArrayOrFloat, predicted: ArrayOrFloat, rounding: float = ROUNDING
+) -> ArrayOrFloat:
     """(measured - predicted) / stderr, and 0 where neither a difference nor an error is left beyond ``rounding``."""
     return xr.apply_ufunc(_scores, measured, stderr, predicted, kwargs={"relative": rounding}, join="inner")
 

@@ -35,8 +35,8 @@ from sims.cnn_overlap.claims import CLAIMS, LABEL_SCALE, NAME, SCALE, deep_expon
 from sims.cnn_overlap.settings import (
     OUTPUT_SCALE,
     PAPERS,
-    Setting,
-    Source,
+    DrawnNet,
+    ReadoutSetting,
     at_settings,
     draws_beside,
     nets_beside,
@@ -49,7 +49,7 @@ from sims.cnn_overlap.settings import (
 from sims.common.command import Option, Preset, chosen_arrays, counted
 from sims.common.datasets import Variable, attributes, labels_in_mean_field, seeded_run, suffixed, words_of
 from sims.common.images import images_from_file, photo_crops
-from sims.common.report import Document, Step, described_net, folded
+from sims.common.report import Document, NextStep, described_net, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import (
@@ -231,7 +231,7 @@ def measure(options: argparse.Namespace, results: Results, nets: list[ConvNet], 
     drawn = iter(results.draw([*own, *(_run_beside(options, net, inputs) for rung in others for net in rung)]))
     rungs = [with_theory([(net, next(drawn)) for net in rung], inputs) for rung in drawn_nets]
     sources = [
-        [Source(net, rung), *(Source.beside(other, next(drawn), inputs) for other in at_depth)]
+        [DrawnNet(net, rung), *(DrawnNet.beside(other, next(drawn), inputs) for other in at_depth)]
         for net, rung, at_depth in zip(nets, rungs, others, strict=True)
     ]
     depths = {"depth": [net.depth for net in nets]}
@@ -261,7 +261,7 @@ def _run(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
 def _run_beside(options: argparse.Namespace, net: ConvNet, inputs: Any) -> Run:
     """Fewer draws of a net of another setting, by seeds of their own."""
     run = _run(options, net, inputs)
-    label = f"depth {net.depth}, channels {net.channels}, {Setting.of(net)}"
+    label = f"depth {net.depth}, channels {net.channels}, {ReadoutSetting.of(net)}"
     return seeded_run(options, net, run.measure, label, draws_beside(options.draws))
 
 
@@ -367,7 +367,7 @@ def document(dataset: xr.Dataset) -> Document:
     )
 
 
-def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[Step]:
+def steps(dataset: xr.Dataset, net: ConvNet, findings: list[Finding]) -> list[NextStep]:
     """Options that say more than this run, and what each is good for."""
     more = [round(finding.needed) for finding in findings if finding.needed is not None]
     draws, gain = 4 * int(dataset.attrs["draws"]), "all errors become half as large"

@@ -56,7 +56,7 @@ DEEP = (64, 128, 256)
 
 
 @dataclass(frozen=True)
-class Measured:
+class LimitExponent:
     """An exponent at infinitely many channels.
 
     Attributes:
@@ -70,20 +70,20 @@ class Measured:
     theory: float
 
 
-def exponent_at_depths(ladder: xr.Dataset, name: str) -> Measured:
+def exponent_at_depths(ladder: xr.Dataset, name: str) -> LimitExponent:
     """Of a term over the deeper half of the deepest net, or of a scale over the ladder of depths."""
     if name in (SCALE, LABEL_SCALE):
         law, added = scale_slope(ladder, best(ladder, name)), steepening(ladder, name)
         theory = predicted_scale_slope(ladder, name, "mean_field")
-        return Measured(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
+        return LimitExponent(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
     deepest = ladder.isel(depth=-1)
     known = f"{name}_mean_field"
     theory = exponent_of(deepest[known].values) if known in deepest else float("nan")
     if f"{name}_limit" not in deepest:
         law, added = growth_exponent(deepest, best(deepest, name)), added_exponent(deepest, name)
-        return Measured(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
+        return LimitExponent(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
     deep = np.log1p(limit_allowance(deepest)[deeper_half(deepest.sizes["layer"])])
-    return Measured(growth_exponent(deepest, f"{name}_limit"), abs(deep[-1] - deep[0]) / np.log(2), theory)
+    return LimitExponent(growth_exponent(deepest, f"{name}_limit"), abs(deep[-1] - deep[0]) / np.log(2), theory)
 
 
 def limit_allowance(dataset: xr.Dataset) -> Array:
@@ -268,7 +268,7 @@ def judge_papers_head(dataset: xr.Dataset) -> Contest:
     law = scale_slope(at, SCALE)
     finite, theory = (slope_under(at, SCALE, level) for level in ("finite_channels", "mean_field"))
     added = finite - theory if np.isfinite(finite - theory) else 0.0
-    drawn = Measured(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
+    drawn = LimitExponent(PowerLaw(law.exponent - added, law.stderr, law.prefactor), abs(added), theory)
     known = None if np.isnan(theory) else (f"exponent {theory:.3f}, the mean field's of the whole update", theory)
     made = _of_printed_law(drawn, SCALE, known)
     # A scale is the root of a mean energy, whose relative error is twice as large.
@@ -277,7 +277,7 @@ def judge_papers_head(dataset: xr.Dataset) -> Contest:
     return made.saying(made.shown, **made.words, where=where(dataset, SCALE))
 
 
-def _of_printed_law(drawn: Measured, name: str, known: tuple[str, float] | None) -> Contest:
+def _of_printed_law(drawn: LimitExponent, name: str, known: tuple[str, float] | None) -> Contest:
     """The printed exponent against the nearest of its rivals, the mean field's being one where it is another law."""
     printed = LAWS[name]
     rivals = dict(printed.rivals)
@@ -478,14 +478,14 @@ def judge_label_scale(dataset: xr.Dataset) -> Contest:
 
 
 @dataclass(frozen=True)
-class Power:
+class LeastErrors:
     """The least errors of a theory that 99 of 100 runs refute: in an exponent, and relative in all layers alike."""
 
     exponent: float
     prefactor: float
 
 
-def power(ladder: xr.Dataset, name: str) -> Power:
+def power(ladder: xr.Dataset, name: str) -> LeastErrors:
     """Of the judges of the growth of a term (`judge_growth`, `judge_mean_field`), by the errors of this very run."""
     deepest = ladder.isel(depth=-1)
     carrying = effective(deepest, name)
@@ -494,7 +494,7 @@ def power(ladder: xr.Dataset, name: str) -> Power:
     expected = deepest[f"{name}_mean_field"].values
     relative = deepest[f"{name}_limit_stderr"].values / expected
     least = np.min(Bands.of(_comparisons(deepest), carrying).sure * relative + limit_allowance(deepest))
-    return Power(off * law.stderr, float(least))
+    return LeastErrors(off * law.stderr, float(least))
 
 
 def _under_both_readouts(*judges: JudgeOfRun) -> tuple[Check, ...]:

@@ -30,7 +30,7 @@ from sims.common.datasets import labels_in_mean_field, over, suffixed
 
 
 @dataclass(frozen=True)
-class Setting:
+class ReadoutSetting:
     """What stands on top of the layers."""
 
     readout: str
@@ -46,7 +46,7 @@ class Setting:
         return self.readout, self.outputs
 
     @classmethod
-    def of(cls, net: ConvNet) -> Setting:
+    def of(cls, net: ConvNet) -> ReadoutSetting:
         return cls(net.readout, net.outputs, net.head)
 
     def on(self, net: ConvNet) -> ConvNet:
@@ -54,8 +54,8 @@ class Setting:
 
 
 # Zhang et al. 2026: global pooling, ten classes, weights of variance 1/n.
-PAPERS = Setting("pooled", 10, "fan_in")
-SETTINGS = (PAPERS, Setting("pooled", 10, "mup"), Setting("convolution", 100, "he"))
+PAPERS = ReadoutSetting("pooled", 10, "fan_in")
+SETTINGS = (PAPERS, ReadoutSetting("pooled", 10, "mup"), ReadoutSetting("convolution", 100, "he"))
 # Nets beside those that a run asks for are drawn so many times less often.
 FEWER = 8
 FEWEST_DRAWS = 2
@@ -67,15 +67,15 @@ PARTS = {"learning_rate_scale": "BA", "label_learning_rate_scale": "B", OUTPUT_S
 LEVELS = ("finite_channels", "mean_field")
 
 
-def settings_of(net: ConvNet) -> list[Setting]:
+def settings_of(net: ConvNet) -> list[ReadoutSetting]:
     """Those that a run sets side by side: the paper's, and two more, and that of its net."""
-    return list(dict.fromkeys([*SETTINGS, Setting.of(net)]))
+    return list(dict.fromkeys([*SETTINGS, ReadoutSetting.of(net)]))
 
 
 def nets_beside(net: ConvNet) -> list[ConvNet]:
     """Nets to draw so that every setting is a drawn one, or that under another head."""
     by_readout = {setting.drawn: setting for setting in reversed(settings_of(net))}
-    own = Setting.of(net).drawn
+    own = ReadoutSetting.of(net).drawn
     return [setting.on(net) for drawn, setting in reversed(by_readout.items()) if drawn != own]
 
 
@@ -93,29 +93,29 @@ def premises_in_the_report() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Source:
+class DrawnNet:
     """A net, its draws and what theory has of its terms, which serve all heads of its readout."""
 
     net: ConvNet
     known: xr.Dataset
 
     @classmethod
-    def beside(cls, net: ConvNet, drawn: xr.Dataset, inputs: Any) -> Source:
+    def beside(cls, net: ConvNet, drawn: xr.Dataset, inputs: Any) -> DrawnNet:
         with premises_in_the_report():
             leading = labels_in_mean_field(net, inputs=inputs)
         finite = at_finite_channels(Rung(net, drawn, leading, inputs))
         levels = [suffixed(leading, "mean_field"), suffixed(finite, "finite_channels")]
         return cls(net, xr.merge([drawn, *levels], combine_attrs="override"))
 
-    def serves(self, setting: Setting) -> bool:
-        return Setting.of(self.net).drawn == setting.drawn
+    def serves(self, setting: ReadoutSetting) -> bool:
+        return ReadoutSetting.of(self.net).drawn == setting.drawn
 
-    def under(self, setting: Setting) -> float:
+    def under(self, setting: ReadoutSetting) -> float:
         """By how much the variance of the head's weights is larger."""
         return setting.on(self.net).head_variance / self.net.head_variance
 
 
-def at_settings(sources: Sequence[Source]) -> xr.Dataset:
+def at_settings(sources: Sequence[DrawnNet]) -> xr.Dataset:
     """What the nets of one depth have in every setting, over ``setting``; the first is the run's own."""
     settings = settings_of(sources[0].net)
     of = [(setting, source) for setting in settings for source in sources if source.serves(setting)]
@@ -188,7 +188,7 @@ class ByOutputs:
     beyond: float
 
     @classmethod
-    def of(cls, source: Source, inputs: Any) -> ByOutputs:
+    def of(cls, source: DrawnNet, inputs: Any) -> ByOutputs:
         """From A at another number of outputs beside; NaN where it is not predicted."""
         if not {"output_term_mean_field", "label_term_mean_field"} <= set(source.known):
             return cls(np.nan, np.nan, np.nan)
@@ -204,7 +204,7 @@ class ByOutputs:
         return float(-0.5 * np.log(energy / outputs))
 
 
-def turning_points(dataset: xr.Dataset, by_depth: Sequence[Sequence[Source]], inputs: Any) -> xr.Dataset:
+def turning_points(dataset: xr.Dataset, by_depth: Sequence[Sequence[DrawnNet]], inputs: Any) -> xr.Dataset:
     """``setting_turning``: outputs times depth over channels, of the deepest net, at which eta* has the exponent that
     the paper prints, in mean field over these depths; NaN where it has it nowhere, or only one depth is drawn."""
     laws = [[ByOutputs.of(source, inputs) for source in sources] for sources in zip(*by_depth, strict=True)]
@@ -217,7 +217,7 @@ def turning_points(dataset: xr.Dataset, by_depth: Sequence[Sequence[Source]], in
     return xr.Dataset({"setting_turning": ("setting", values)})
 
 
-def _turning_point(at: xr.Dataset, source: Source, laws: Sequence[ByOutputs], factor: float) -> float:
+def _turning_point(at: xr.Dataset, source: DrawnNet, laws: Sequence[ByOutputs], factor: float) -> float:
     def above(log_outputs: float) -> float:
         logs = np.array([law.log_scale(np.exp(log_outputs), factor) for law in laws])
         return Series.of(at, "learning_rate_scale").slope_of("depth", logs) - PAPERS_EXPONENT
@@ -228,13 +228,13 @@ def _turning_point(at: xr.Dataset, source: Source, laws: Sequence[ByOutputs], fa
     return _load(source.net, float(np.exp(brentq(above, few, many))))
 
 
-def setting_of(dataset: xr.Dataset) -> Setting:
+def setting_of(dataset: xr.Dataset) -> ReadoutSetting:
     """That of the run's own net."""
     spec = json.loads(dataset.attrs["architecture"])
-    return Setting(spec["readout"], spec["outputs"], spec["head"])
+    return ReadoutSetting(spec["readout"], spec["outputs"], spec["head"])
 
 
-def draws_under(dataset: xr.Dataset, setting: Setting) -> int:
+def draws_under(dataset: xr.Dataset, setting: ReadoutSetting) -> int:
     """How many draws a setting rests on."""
     is_own = setting_of(dataset).drawn == setting.drawn
     return int(dataset.attrs["draws" if is_own else "draws_beside"])

@@ -26,7 +26,7 @@ from meanfield.theory import edge_loss, finite_width_allowance, transport_eigenv
 from meanfield.verification import Finding, Series, one_site_ratios
 from sims.cnn_padding import claims
 from sims.cnn_padding.claims import CLAIMS, LABEL_SCALE, NAME
-from sims.common.command import Check, Option, Preset, chosen_arrays, ladder_of
+from sims.common.command import Option, OptionCheck, Preset, chosen_arrays, ladder_of
 from sims.common.datasets import ENDS, Axes, Variable, attributes, labels_in_mean_field, over, seeded_run, taken
 from sims.common.report import ETA, Report, answer
 from sims.common.results import Results
@@ -34,8 +34,8 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import (
     MISSING,
     Column,
+    ColumnGroup,
     Grid,
-    Group,
     Table,
     against,
     fitted,
@@ -220,7 +220,7 @@ BY_LAYER = ("label_term", "update_energy")
 LAW = "a law in them"
 
 
-def grids_of(least: int) -> Check:
+def grids_of(least: int) -> OptionCheck:
     """So many lengths of grids at least, none shorter than the stencil."""
 
     def check(written: str, given: list[int]) -> list[int]:
@@ -426,7 +426,7 @@ def _ratio(at: xr.Dataset, name: str) -> str:
     return measured(ratio, ratio * float(np.hypot(*series.relative_error.values)))
 
 
-ENERGIES: list[Group] = [
+ENERGIES: list[ColumnGroup] = [
     *(Column([f"B {padding}", "mean field", "s.e."], partial(_terms, padding)) for padding in PADDINGS),
     [
         Column("B ratio", lambda at: _ratio(at, "label_term")),

@@ -17,7 +17,7 @@ from meanfield.common import MOST_LAYERS, require_choice, require_count, require
 from meanfield.execution import Run
 from meanfield.nets import WEIGHT_ROLES, BlockNet, Net
 from meanfield.optimizers import optimizer_of_role, require_optimizer
-from meanfield.parameterizations import OPTIMIZER_NAMES, transfer_hyperparameters
+from meanfield.parameterizations import OPTIMIZER_NAMES, Cell, transfer_hyperparameters
 from meanfield.simulation import TrainedStreams
 from meanfield.verification import LadderSlope, ladder_slope, ladder_values
 from sims.common.command import Option, chosen_of, ladder, ladder_of
@@ -70,9 +70,8 @@ EPSILONS = {"adamw": {"adamw_epsilon": 1e-10}, "shampoo": {"shampoo_epsilon": 1e
 # of the hidden weights' variance: their decay would hide all else of those of variance 1.
 ACTING_EPSILON, ACTING_DECAY, ACTING_OUTPUT, ACTING_BIAS = 0.006, 0.02, 32.0, 1 / BASE_WIDTH
 
-# Role -> hyperparameter -> number, and (role, hyperparameter). Every role has those of the optimizer that steps it.
+# Role -> hyperparameter -> number. Every role has those of the optimizer that steps it.
 Values = dict[str, dict[str, float]]
-Cell = tuple[str, str]
 
 
 def hyperparameters(

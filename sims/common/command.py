@@ -36,7 +36,7 @@ from meanfield.common import (
 from meanfield.execution import Workers
 
 # Takes the option as it is written, --NAME, and the value given; returns the value to work with, or raises ValueError.
-Check = Callable[[str, Any], Any]
+OptionCheck = Callable[[str, Any], Any]
 
 
 KEPT = "finished pieces are kept; the same command continues from them"
@@ -83,7 +83,7 @@ class Option:
         words: the help; a default that they do not name is added to them.
         type: of a value, or of each of ``many``.
         default: where neither the command line nor a preset says more.
-        check: what settles the value, before any work; see `Check`.
+        check: what settles the value, before any work; see `OptionCheck`.
         many: how many values it takes, as argparse says it: "+", "*", or a number.
         repeated: whether it may be given several times, its values in a list; ``flag``: whether it takes none.
         group: the heading under which --help lists it.
@@ -94,7 +94,7 @@ class Option:
     type: Callable[[str], Any] = str
     default: Any = None
     metavar: str | None = None
-    check: Check | None = None
+    check: OptionCheck | None = None
     choices: Sequence[Any] | None = None
     many: str | int | None = None
     repeated: bool = False
@@ -117,17 +117,17 @@ class Option:
         parser.add_argument(self.written, **given)
 
 
-def counted(why: str = "", *, minimum: int = 1, maximum: int | None = None) -> Check:
+def counted(why: str = "", *, minimum: int = 1, maximum: int | None = None) -> OptionCheck:
     """A whole number within bounds."""
     return lambda written, given: require_count(written, given, minimum=minimum, maximum=maximum, why=why)
 
 
-def ladder_of(least: int, purpose: str, *, why: str = "", maximum: int | None = None) -> Check:
+def ladder_of(least: int, purpose: str, *, why: str = "", maximum: int | None = None) -> OptionCheck:
     """Sizes, of which a ``purpose`` needs so many at least; they are put in order, each once."""
     return lambda written, given: ladder(written, given, least, purpose, why=why, maximum=maximum)
 
 
-def chosen_of(choices: Iterable[str], what: str = "") -> Check:
+def chosen_of(choices: Iterable[str], what: str = "") -> OptionCheck:
     """One of some names, or several of them, each once; ``what`` follows the option in the message."""
     allowed = list(choices)
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from meanfield.parameterizations import TABLES, Scaling, Table
+from meanfield.parameterizations import TABLES, HyperparameterTable, Scaling
 from meanfield.theory import derive_scaling
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """One cell of a table: printed against derived, both against the base model.
 
     Attributes:
@@ -40,11 +40,11 @@ class Cell:
         return f"{where}: printed {self.printed}, {verdict}"
 
 
-def compare_table(table: Table, optimizer: str) -> list[Cell]:
+def compare_table(table: HyperparameterTable, optimizer: str) -> list[PrintedCell]:
     """Every cell that the table has for this optimizer."""
     block_depth = 1 if table.one_layer else 2
     return [
-        Cell(
+        PrintedCell(
             table.number,
             optimizer,
             role,
@@ -57,6 +57,6 @@ def compare_table(table: Table, optimizer: str) -> list[Cell]:
     ]
 
 
-def printed_cells() -> list[Cell]:
+def printed_cells() -> list[PrintedCell]:
     """Every cell of every table, for each optimizer that it is of."""
     return [cell for table in TABLES for optimizer in table.optimizers for cell in compare_table(table, optimizer)]

@@ -18,7 +18,7 @@ import xarray as xr
 from meanfield.quantities import QUANTITIES
 from meanfield.verification import Verdict
 from sims.common.markup import Glossary, code_html, table_html
-from sims.common.report import Document, Step, used_words
+from sims.common.report import Document, NextStep, used_words
 from sims.common.tables import Grid, table
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -127,7 +127,7 @@ def _part(part: str | Grid, glossary: Glossary) -> str:
     return table_html(part, glossary) if isinstance(part, Grid) else f'<p class="lines">{glossary.prose(part)}</p>'
 
 
-def _steps(steps: Sequence[Step]) -> str:
+def _steps(steps: Sequence[NextStep]) -> str:
     """Options to add to the command, each with what it is good for."""
     entries = (f"<dt><code>{escape(options)}</code></dt><dd>{escape(why)}</dd>" for options, why in steps)
     return "\n".join(['<dl class="short">', *entries, "</dl>"]) if steps else ""

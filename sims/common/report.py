@@ -41,7 +41,7 @@ T = TypeVar("T")
 # A note, a table, or what makes one or several of a dataset.
 Part = str | Grid | Callable[[xr.Dataset], "str | Grid | Sequence[str | Grid]"]
 # What to run next: options, and what they are good for.
-Step = tuple[str, str]
+NextStep = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Document:
     parts: Sequence[str | Grid] = ()
     brief: Grid | None = None
     shown: Sequence[str | Grid] = ()
-    steps: Sequence[Step] = ()
+    steps: Sequence[NextStep] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
@@ -138,7 +138,7 @@ class Document:
         return f"Question: {self.question}\nAnswer:   {self.answer}"
 
     @staticmethod
-    def _steps(steps: Sequence[Step]) -> str:
+    def _steps(steps: Sequence[NextStep]) -> str:
         width = max((len(options) for options, _ in steps if len(options) <= LINE // 3), default=0)
         lines = [folded(why, f"  {options:{width}}  ", width + 4) for options, why in steps]
         return "\n".join(["What to run next", *lines]) if lines else ""
@@ -167,7 +167,7 @@ class Report:
     parts: Sequence[Part]
     findings: Callable[[xr.Dataset], Sequence[Finding]]
     brief: Callable[[xr.Dataset], Grid] | None = None
-    steps: Sequence[Step] = ()
+    steps: Sequence[NextStep] = ()
     heavy: Sequence[str] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
@@ -190,7 +190,7 @@ class Report:
             words=self.words,
         )
 
-    def _untaken(self, dataset: xr.Dataset) -> list[Step]:
+    def _untaken(self, dataset: xr.Dataset) -> list[NextStep]:
         """Steps that the command of this run has not taken."""
         command = f"{dataset.attrs.get('command', '')} "
         return [step for step in self.steps if f" {step[0]} " not in command]
@@ -226,7 +226,7 @@ def described_net(dataset: xr.Dataset) -> str:
     return f"{family}: " + ", ".join(f"{name} {value}" for name, value in spec.items() if value is not None)
 
 
-def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[Step]:
+def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[NextStep]:
     """The option that gives the undecided verdicts draws enough, where they say how many."""
     lacking = [finding for finding in findings if finding.needed is not None]
     if not lacking or "draws" not in dataset.attrs:

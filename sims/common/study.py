@@ -24,7 +24,7 @@ from sims.common.command import (
     fill_from_preset,
 )
 from sims.common.datasets import Variable, described
-from sims.common.report import Document, Report, Step
+from sims.common.report import Document, NextStep, Report
 from sims.common.results import Results, require_dataset_name, require_draws_and_seed, run_key, shared_values
 
 
@@ -98,7 +98,7 @@ class Study(Command):
         made = self.report.document(dataset) if isinstance(self.report, Report) else self.report(dataset)
         return replace(made, steps=[*made.steps, *self._larger(dataset)])
 
-    def _larger(self, dataset: xr.Dataset) -> list[Step]:
+    def _larger(self, dataset: xr.Dataset) -> list[NextStep]:
         """The preset that takes longer than the one of this run, if there is one."""
         given = self.parse(shlex.split(dataset.attrs.get("command", ""))[3:]).preset
         longer = [name for name, preset in self.presets.items() if preset.seconds > self.presets[given].seconds]

@@ -59,7 +59,7 @@ class Column:
 
 
 # A column, or columns that stay beside each other where a table is parted.
-Group = Column | Sequence[Column]
+ColumnGroup = Column | Sequence[Column]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Table:
     title: str | Callable[[xr.Dataset], str]
     dims: Sequence[str]
     keys: str | Sequence[str]
-    columns: Sequence[Group] | Callable[[xr.Dataset], Sequence[Group]]
+    columns: Sequence[ColumnGroup] | Callable[[xr.Dataset], Sequence[ColumnGroup]]
     key: Callable[..., str] | None = None
     known: str = ""
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

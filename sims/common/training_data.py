@@ -62,6 +62,10 @@ def training_data(
     return inputs, labels
 
 
+# Inputs of all samples, and their targets.
+InputsAndTargets = tuple[Any, Any]
+
+
 def shared_training_data(
     source: str, nets: Sequence[Net], *, samples: int | None = None, seed: int = 0
 ) -> list[tuple[Array, NDArray[np.int64]]]:

@@ -29,6 +29,7 @@ from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Grid, label, measured, number, table
+from sims.common.training_data import InputsAndTargets
 from sims.common.tuned_nets import SPACING, own_seeds
 from sims.hyperparameter_transfer.claims import CLAIMS, DIRECTIONS, NAME, findings, has_learned, lacks_of, moves_of
 from sims.hyperparameter_transfer.nets import (
@@ -39,7 +40,7 @@ from sims.hyperparameter_transfer.nets import (
     GPT,
     OPTIMIZERS,
     RESIDUAL,
-    Place,
+    NetPlace,
     chance_loss,
     data_of,
     learned_loss,
@@ -181,13 +182,13 @@ def sizes_of(options: argparse.Namespace, direction: str) -> list[tuple[int, int
     return [(width, deeper) for deeper in options.depths]
 
 
-def grid(options: argparse.Namespace, direction: str) -> list[Place]:
+def grid(options: argparse.Namespace, direction: str) -> list[NetPlace]:
     """Every place of one ladder, sizes running first."""
     axes = (options.families, options.optimizers, CONDITIONS, sizes_of(options, direction))
-    return [Place(family, optimizer, table, *size) for family, optimizer, table, size in product(*axes)]
+    return [NetPlace(family, optimizer, table, *size) for family, optimizer, table, size in product(*axes)]
 
 
-def distinct_places(options: argparse.Namespace) -> list[Place]:
+def distinct_places(options: argparse.Namespace) -> list[NetPlace]:
     """Those of both ladders, of those where tables give the same numbers the first."""
     every = (place.first_alike(base_of(options)) for direction in DIRECTIONS for place in grid(options, direction))
     return list(dict.fromkeys(every))
@@ -202,13 +203,13 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     base, windows = base_of(options), options.steps * options.batch_size
     data = {}
     for family in options.families:
-        net = net_of(Place(family, options.optimizers[0], "many", *base), base, options.tokens)
+        net = net_of(NetPlace(family, options.optimizers[0], "many", *base), base, options.tokens)
         data[family] = data_of(family, net, options.samples, windows, options.seed)
     tunings = [_tuning(options, place, data[place.family]) for place in distinct_places(options)]
     return {"tunings": tunings, "decays": options.decays}
 
 
-def _tuning(options: argparse.Namespace, place: Place, data: tuple[Any, Any]) -> Tuning:
+def _tuning(options: argparse.Namespace, place: NetPlace, data: InputsAndTargets) -> Tuning:
     """With seeds that all tables share, so that their losses compare, and no other size has."""
     base = base_of(options)
     label = f"{place.family} by {place.optimizer}, {place.width} x {place.depth}"
@@ -231,7 +232,7 @@ def _decaying(tuning: Tuning, decay: float) -> Tuning:
 def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning], decays: list[float]) -> xr.Dataset:
     """Tuned rates of all sizes and losses at them and at the carried rate, under the best decay of the base model."""
     searches = dict(zip(distinct_places(options), tunings, strict=True))
-    models = [Place(*names, "many", *base_of(options)) for names in product(options.families, options.optimizers)]
+    models = [NetPlace(*names, "many", *base_of(options)) for names in product(options.families, options.optimizers)]
     on_base = _on_base(options, results, [searches[model] for model in models])
     decaying, carried = [], []
     for place, tuning in searches.items():
@@ -293,7 +294,7 @@ def _losses(
     return losses
 
 
-def _ladder(options: argparse.Namespace, direction: str, rows: Mapping[Place, Mapping[str, Any]]) -> xr.Dataset:
+def _ladder(options: argparse.Namespace, direction: str, rows: Mapping[NetPlace, Mapping[str, Any]]) -> xr.Dataset:
     """NAME_by_width or NAME_by_depth of all that a row has, over the families, optimizers, tables and sizes."""
     axes: Axes = {"family": options.families, "optimizer": options.optimizers, "table": list(CONDITIONS)}
     axes |= {direction: getattr(options, f"{direction}s")}

@@ -45,7 +45,7 @@ LOST = (("standard", "width"), ("one", "depth"))
 
 
 @dataclass(frozen=True)
-class Moves:
+class RateMoves:
     """By how many octaves tuned base rates of the sizes beyond the base model differ from its own.
 
     Attributes:
@@ -69,7 +69,7 @@ class Moves:
         return np.asarray(self.learned & np.isfinite(self.octaves) & self.base_learned)
 
 
-def moves_of(dataset: xr.Dataset, family: str, optimizer: str, table: str, direction: str) -> Moves:
+def moves_of(dataset: xr.Dataset, family: str, optimizer: str, table: str, direction: str) -> RateMoves:
     """Those of one ladder."""
     at = dataset.sel(family=family, optimizer=optimizer, table=table)
     name = f"tuned_rate_log10_by_{direction}"
@@ -81,7 +81,7 @@ def moves_of(dataset: xr.Dataset, family: str, optimizer: str, table: str, direc
     freedom = np.divide(squares**2, of_errors, out=exact, where=fourths > 0)
     learned = has_learned(at, direction)
     octaves, stderr = (rates[1:] - rates[0]) / np.log10(2), np.sqrt(squares) / np.log10(2)
-    return Moves(at[direction].values[1:], octaves, stderr, freedom, learned[1:], bool(learned[0]))
+    return RateMoves(at[direction].values[1:], octaves, stderr, freedom, learned[1:], bool(learned[0]))
 
 
 def has_learned(at: xr.Dataset, direction: str) -> NDArray[np.bool_]:
@@ -181,13 +181,13 @@ def _no_verdict(why: str, words: dict[str, Any]) -> Ruling:
     return Ruling(Verdict.INCONCLUSIVE, why, words, f"none: {why}")
 
 
-def _carried_by(dataset: xr.Dataset, moves: Moves) -> dict[str, Any]:
+def _carried_by(dataset: xr.Dataset, moves: RateMoves) -> dict[str, Any]:
     """The nets behind a move, in the counts that a contest takes."""
     effective = float(moves.freedom[moves.counted].min()) + 1
     return {"draws": int(dataset.attrs["tuning_seeds"]), "effective": effective, "gaussian": True}
 
 
-def _in_words(moves: Moves) -> str:
+def _in_words(moves: RateMoves) -> str:
     each = zip(moves.sizes[moves.counted], moves.octaves[moves.counted], moves.stderr[moves.counted], strict=True)
     left_out = moves.sizes[~moves.counted]
     note = f"; left out {span(left_out)}, where nets have not learned" if left_out.size else ""

@@ -6,7 +6,6 @@ beside Muon's. Under every table it is one net, and where two tables give the sa
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from meanfield.nets import WEIGHT_ROLES, BlockNet, Net, with_hyperparameters
 from meanfield.verification import tuned_rates
 from sims.common.gpts import loss_of_pairs, text_net
 from sims.common.images import CHARACTERS, DIGITS, TEXT
-from sims.common.training_data import training_data
+from sims.common.training_data import InputsAndTargets, training_data
 
 # Tables for blocks of k >= 2 layers, of one layer, and none, as Zheng et al. 2026 call them.
 CONDITIONS = {"many": "condition 3.1", "one": "condition B.1", "standard": "the standard"}
@@ -29,11 +28,10 @@ BASE_EPSILON, BLOCK_DEPTH = 1e-16, 2
 DIGIT_IMAGES, PIXELS = "digits", 64
 
 Factors = dict[str, dict[str, float]]
-Data = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class NetPlace:
     """One net: its family, what trains it, the table that it is under, and its size."""
 
     family: str
@@ -42,14 +40,14 @@ class Place:
     width: int
     depth: int
 
-    def first_alike(self, base: tuple[int, int]) -> "Place":
+    def first_alike(self, base: tuple[int, int]) -> "NetPlace":
         """The same under the first of the tables that give it the same numbers."""
         own = factors_of(self, base)
         others = (replace(self, table=table) for table in CONDITIONS)
         return next(other for other in others if factors_of(other, base) == own)
 
 
-def factors_of(place: Place, base: tuple[int, int]) -> Factors:
+def factors_of(place: NetPlace, base: tuple[int, int]) -> Factors:
     """role -> hyperparameter -> what the table multiplies that of the base model by."""
     names = ("block_multiplier", "initial_variance", "learning_rate", "weight_decay", "adamw_epsilon")
     return mf.transfer_hyperparameters(
@@ -65,12 +63,12 @@ def factors_of(place: Place, base: tuple[int, int]) -> Factors:
     )
 
 
-def net_of(place: Place, base: tuple[int, int], tokens: int) -> Net:
+def net_of(place: NetPlace, base: tuple[int, int], tokens: int) -> Net:
     """The net with the variances and multipliers of its table."""
     return _BUILDERS[place.family](place, base, factors_of(place, base), tokens)
 
 
-def _residual(place: Place, base: tuple[int, int], factors: Factors, _: int) -> BlockNet:
+def _residual(place: NetPlace, base: tuple[int, int], factors: Factors, _: int) -> BlockNet:
     """Blocks of two layers with ReLU behind every matrix (eq. 28), on digits."""
     variances = {"input": 1 / PIXELS, "hidden": 1 / base[0], "output": 1 / base[0]}
     return BlockNet(
@@ -85,7 +83,7 @@ def _residual(place: Place, base: tuple[int, int], factors: Factors, _: int) -> 
     )
 
 
-def _gpt(place: Place, base: tuple[int, int], factors: Factors, tokens: int) -> Net:
+def _gpt(place: NetPlace, base: tuple[int, int], factors: Factors, tokens: int) -> Net:
     """Pre-norm decoders of characters with LayerNorm."""
     net, of_base = (text_net(width, place.depth, "layer", tokens=tokens) for width in (place.width, base[0]))
     return with_hyperparameters(net, of_base, factors)
@@ -94,7 +92,7 @@ def _gpt(place: Place, base: tuple[int, int], factors: Factors, tokens: int) -> 
 _BUILDERS: Mapping[str, Callable[..., Net]] = {RESIDUAL: _residual, GPT: _gpt}
 
 
-def role_factors_of(place: Place, base: tuple[int, int]) -> Factors:
+def role_factors_of(place: NetPlace, base: tuple[int, int]) -> Factors:
     """What training multiplies the base rate, decay and epsilon by, role by role."""
     others = OPTIMIZERS[place.optimizer]
     return {
@@ -107,7 +105,7 @@ def role_factors_of(place: Place, base: tuple[int, int]) -> Factors:
     }
 
 
-def data_of(family: str, net: Net, images: int | None, windows: int, seed: int) -> Data:
+def data_of(family: str, net: Net, images: int | None, windows: int, seed: int) -> InputsAndTargets:
     """So many digits, or windows of text."""
     source, samples = (DIGIT_IMAGES, images) if family == RESIDUAL else (TEXT, windows)
     return training_data(source, net, samples=samples, seed=seed)
@@ -118,6 +116,6 @@ def chance_loss(family: str) -> float:
     return float(np.log(DIGITS if family == RESIDUAL else len(CHARACTERS)))
 
 
-def learned_loss(family: str, data: Data) -> float:
+def learned_loss(family: str, data: InputsAndTargets) -> float:
     """Below which a net has learned: a third of chance, or what pairs of letters tell of the next one in this text."""
     return tuned_rates.LEARNED * chance_loss(family) if family == RESIDUAL else loss_of_pairs(*data)

@@ -41,7 +41,7 @@ findings = JUDGES.findings
 
 
 @dataclass(frozen=True)
-class Example:
+class AggregatorExample:
     """Energies, an order and groups of the layers, and a factor, on which the properties are checked."""
 
     energies: Array
@@ -56,7 +56,7 @@ def merged(energies: Array, groups: NDArray[np.int64]) -> Array:
     return np.asarray((totals / np.maximum(sizes, 1))[groups])
 
 
-def violations(aggregator: Aggregator, example: Example) -> dict[str, float]:
+def violations(aggregator: Aggregator, example: AggregatorExample) -> dict[str, float]:
     """Relative violation of each property on one example; 0 where it holds."""
     energies, factor = example.energies, example.factor
     value = aggregator(energies)
@@ -69,13 +69,13 @@ def violations(aggregator: Aggregator, example: Example) -> dict[str, float]:
     return {name: abs(ratio - 1) for name, ratio in ratios.items()}
 
 
-def examples(seed: int) -> Iterator[Example]:
+def examples(seed: int) -> Iterator[AggregatorExample]:
     """Random ones of 2 .. 8 layers, with energies over several orders of magnitude."""
     random = np.random.default_rng(seed)
     for _ in range(EXAMPLES):
         layers = int(random.integers(2, MOST_LAYERS + 1))
         energies, factor = np.exp(SPREAD * random.normal(size=layers)), float(np.exp(random.normal()))
-        yield Example(energies, random.permutation(layers), random.integers(0, layers, layers), factor)
+        yield AggregatorExample(energies, random.permutation(layers), random.integers(0, layers, layers), factor)
 
 
 def worst_violations(aggregators: Mapping[str, Aggregator], seed: int = 0) -> dict[str, dict[str, float]]:

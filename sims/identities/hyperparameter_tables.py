@@ -1,7 +1,7 @@
 """Whether every cell of the hyperparameter tables of Zheng et al. 2026 follows from the norms of updates."""
 
 from meanfield.verification import Claim, Judges, Kind, Ruling, Verdict, checks, on_examples
-from sims.common.hyperparameter_tables import Cell, printed_cells
+from sims.common.hyperparameter_tables import PrintedCell, printed_cells
 
 JUDGES = Judges("Zheng et al. 2026")
 
@@ -31,7 +31,7 @@ def judge_sphere(seed: int = 0) -> Ruling:
     return _ruling([cell for cell in cells if cell.is_off_sphere], len(cells), "follow from weights of norm R")
 
 
-def _ruling(off: list[Cell], count: int, follow: str) -> Ruling:
+def _ruling(off: list[PrintedCell], count: int, follow: str) -> Ruling:
     """REFUTED by any cell that is off, and where these are."""
     places = dict.fromkeys(f"table {cell.table}, {cell.optimizer}, {cell.role}" for cell in off)
     named = f"; the others: {'; '.join(places)}" if off else ""

@@ -29,7 +29,7 @@ findings = JUDGES.findings
 
 
 @dataclass(frozen=True)
-class Example:
+class LayerNormExample:
     """x and gamma of one size d, and epsilon."""
 
     values: Array
@@ -47,7 +47,7 @@ def spread(values: Array, epsilon: float) -> float:
     return float(np.sqrt(np.var(values) + epsilon))
 
 
-def jacobian(example: Example, *, rank_one: bool = True) -> Array:
+def jacobian(example: LayerNormExample, *, rank_one: bool = True) -> Array:
     """Eq. 38: (d, d); without its rank-one term, s is taken for a constant."""
     size, centred = len(example.values), example.values - example.values.mean()
     s = spread(example.values, example.epsilon)
@@ -57,7 +57,7 @@ def jacobian(example: Example, *, rank_one: bool = True) -> Array:
     return np.asarray(example.gain[:, None] * bracket / s)
 
 
-def numerical_jacobian(example: Example) -> Array:
+def numerical_jacobian(example: LayerNormExample) -> Array:
     """By central differences of the map itself, with steps relative to s."""
     step = STEP * spread(example.values, example.epsilon)
     shifts = step * np.eye(len(example.values))
@@ -69,13 +69,13 @@ def numerical_jacobian(example: Example) -> Array:
     return np.array(columns).T / (2 * step)
 
 
-def norm_ratio(example: Example) -> float:
+def norm_ratio(example: LayerNormExample) -> float:
     """|J|_op s / gamma_max: at most 2 by eq. 39."""
     norm = np.linalg.norm(numerical_jacobian(example), 2)
     return float(norm * spread(example.values, example.epsilon) / np.abs(example.gain).max())
 
 
-def examples(seed: int) -> Iterator[Example]:
+def examples(seed: int) -> Iterator[LayerNormExample]:
     """Of several sizes: Gaussian, nearly constant, and one outlier; gains Gaussian, equal, and one alone."""
     random = np.random.default_rng(seed)
     for size in SIZES:
@@ -83,7 +83,7 @@ def examples(seed: int) -> Iterator[Example]:
             noise, first = random.normal(size=size), np.eye(size)[0]
             values = (noise, 3 + 1e-3 * noise, first + 1e-2 * noise)[place % 3] * np.exp(random.normal())
             gain = (random.normal(size=size), np.ones(size), first)[place // 3 % 3]
-            yield Example(values, gain, EPSILONS[place % len(EPSILONS)])
+            yield LayerNormExample(values, gain, EPSILONS[place % len(EPSILONS)])
 
 
 @JUDGES.decide(

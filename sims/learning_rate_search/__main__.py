@@ -32,7 +32,7 @@ from sims.common.report import Report, answer, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, fitted, number, signed
-from sims.common.training_data import shared_training_data, trained_net
+from sims.common.training_data import InputsAndTargets, shared_training_data, trained_net
 from sims.common.tuned_nets import (
     DATA_OPTIONS,
     MOVED,
@@ -189,7 +189,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
     """What is tuned, family by family through all depths."""
     places = list(product(options.families, options.depths))
     nets = [_net(options, *place) for place in places]
-    data: dict[int, tuple[Any, Any]] = {}
+    data: dict[int, InputsAndTargets] = {}
     for source in dict.fromkeys(_source(options, family) for family in options.families):
         of_source = [place for place, (family, _) in enumerate(places) if _source(options, family) == source]
         how: dict[str, Any] = {"samples": options.samples, "seed": options.seed}
@@ -218,7 +218,7 @@ def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
     return trained_net(family.partition(ON)[0], _blocks(family, [depth])[0], width, _source(options, family))
 
 
-def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: tuple[Any, Any]) -> Tuning:
+def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: InputsAndTargets) -> Tuning:
     """With seeds that no other family or depth has, so that errors of different depths are independent."""
     names = ("epochs", "batch_size", "optimizer", "schedule", "backend")
     training = {name: getattr(options, name) for name in names}

@@ -32,7 +32,7 @@ from sims.common.report import Report, answer, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Grid, Table, number, predicted, table
-from sims.common.training_data import shared_training_data, trained_net
+from sims.common.training_data import InputsAndTargets, shared_training_data, trained_net
 from sims.common.tuned_nets import RESIDUAL, STEP_DRAWS, TUNING_SEEDS, losses_at
 from sims.learning_rate_transfer import claims, first_steps
 from sims.learning_rate_transfer.claims import CLAIMS, TUNED, UNCHANGED, loss_costs, mean_and_error
@@ -253,7 +253,6 @@ PRESETS = {
 
 # What a dataset says of the run.
 NAMES = ("across", "depths", "widths", "depth", "width", "segment", "data", "samples", "tuning_seeds", "spacing")
-Data = tuple[Any, Any]
 
 VARIABLES = (
     Variable("rate_log10", "log10 of the learning rate that a rule carries", "NaN where the rule does not serve"),
@@ -293,7 +292,9 @@ def _net(options: argparse.Namespace, family: str, size: int) -> Net:
     return trained_net(family, sizes["depth"], sizes["width"], options.data)
 
 
-def _tuning(options: argparse.Namespace, family: str, net: Net, data: Data, training: dict[str, Any]) -> Tuning:
+def _tuning(
+    options: argparse.Namespace, family: str, net: Net, data: InputsAndTargets, training: dict[str, Any]
+) -> Tuning:
     """The search for the best rate of one net; nets of a family share their seeds, and so the mini-batches."""
     seeds = _seeds(options, f"tuned {family}", options.tuning_seeds)
     return Tuning(net=net, data=data, training=training, seeds=seeds, spacing=options.spacing)
@@ -307,7 +308,7 @@ def measure(
     options: argparse.Namespace,
     results: Results,
     nets: dict[str, list[Net]],
-    data: dict[str, list[Data]],
+    data: dict[str, list[InputsAndTargets]],
     training: dict[str, Any],
     described: dict[str, Any],
 ) -> xr.Dataset:
@@ -391,7 +392,7 @@ def _losses(
     results: Results,
     rates_log10: xr.DataArray,
     nets: dict[str, list[Net]],
-    data: dict[str, list[Data]],
+    data: dict[str, list[InputsAndTargets]],
     training: dict[str, Any],
 ) -> xr.DataArray:
     """Final losses by family, rule, size and draw: every net under all its rates, from weights nothing was tuned on."""

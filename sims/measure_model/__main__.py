@@ -71,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
     require_count("--seed", options.seed, minimum=0, why="a seed is a non-negative whole number")
     require_choice("--precision", options.precision, PRECISIONS)
     import_module("meanfield.torch")  # which says what to install where PyTorch is missing
-    from sims.measure_model.measured import Asked, measure
+    from sims.measure_model.measured import MeasuredModel, measure
 
-    asked = Asked.by(options)
+    asked = MeasuredModel.by(options)
     results = Results("measure_model", asked.key, options)
     pieces = PieceStore(results.dataset_path.parent / f".measure_model-{asked.key_of_steps}.pieces")
     status = results.deliver(lambda: measure(asked, pieces), document, pictures)

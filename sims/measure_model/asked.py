@@ -18,9 +18,9 @@ from meanfield.optimizers import FIRST_STEPS
 from sims.common.images import TEXT, read_array, text_windows
 
 # A size of the model: keywords of its factory and their numbers.
-Size = Mapping[str, int | float]
-Batches = list[tuple[Any, Any]]
-Samples = NDArray[Any]
+ModelSize = Mapping[str, int | float]
+BatchList = list[tuple[Any, Any]]
+SampleArray = NDArray[Any]
 
 # Samples of a batch, and characters of a window of text, where a number is not asked for.
 BATCH, LENGTH = 64, 64
@@ -29,7 +29,7 @@ FILES = (".npz", ".nc")
 WHOLE_MODEL = "the model"
 
 
-def sizes_of(given: Sequence[str]) -> list[Size]:
+def sizes_of(given: Sequence[str]) -> list[ModelSize]:
     """All combinations of the sizes that are given as NAME=NUMBER,NUMBER,..; one size without a keyword where none are.
 
     Raises:
@@ -60,12 +60,12 @@ def _number(what: str, text: str) -> int | float:
     return require_count(f"a number of {what}", number)
 
 
-def label_of(size: Size) -> str:
+def label_of(size: ModelSize) -> str:
     """As reports and datasets call a size."""
     return ",".join(f"{name}={number}" for name, number in size.items()) or WHOLE_MODEL
 
 
-def tuned_at(given: str | None, sizes: Sequence[Size]) -> tuple[float, str] | None:
+def tuned_at(given: str | None, sizes: Sequence[ModelSize]) -> tuple[float, str] | None:
     """A tuned rate and the label of its size, given as RATE@depth=4; None where none is given.
 
     Raises:
@@ -128,7 +128,7 @@ def imported(option: str, text: str) -> Any:
     return thing
 
 
-def imported_factory(text: str, size: Size) -> Callable[..., Any]:
+def imported_factory(text: str, size: ModelSize) -> Callable[..., Any]:
     """The function that makes the model, which takes the keywords of a size."""
     factory = imported("the factory", text)
     if not callable(factory):
@@ -159,7 +159,7 @@ def imported_optimizer(text: str) -> Any:
     return text
 
 
-def batches_of(data: str, batch_size: int | None, length: int | None, draws: int, seed: int) -> Batches:
+def batches_of(data: str, batch_size: int | None, length: int | None, draws: int, seed: int) -> BatchList:
     """At most so many batches as there are draws: of a file, of text, or of a loader as it gives them.
 
     Raises:
@@ -193,18 +193,18 @@ def batches_of(data: str, batch_size: int | None, length: int | None, draws: int
         raise ValueError(f"--data {data}: {said}{error}") from error
 
 
-def _cut(samples: tuple[Samples, Samples], size: int, most: int) -> Batches:
+def _cut(samples: tuple[SampleArray, SampleArray], size: int, most: int) -> BatchList:
     starts = range(0, len(samples[0]) - size + 1, size)[:most]
     return [(samples[0][start : start + size], samples[1][start : start + size]) for start in starts]
 
 
-def _text(length: int, samples: int, seed: int) -> tuple[Samples, Samples]:
+def _text(length: int, samples: int, seed: int) -> tuple[SampleArray, SampleArray]:
     """Windows of characters as numbers, and of each the characters that follow its characters."""
     windows, following = text_windows(length, samples, seed)
     return windows, np.column_stack([windows[:, 1:], following])
 
 
-def _samples(file: str) -> tuple[Samples, Samples]:
+def _samples(file: str) -> tuple[SampleArray, SampleArray]:
     """Inputs and targets of a file: whole numbers as they are, for embeddings and classes, and all others as floats."""
     inputs = read_array(f"{file}::inputs")
     try:
@@ -223,7 +223,7 @@ def _samples(file: str) -> tuple[Samples, Samples]:
     return _typed(inputs), _typed(targets)
 
 
-def _typed(values: Samples) -> Samples:
+def _typed(values: SampleArray) -> SampleArray:
     return values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
 
 

@@ -14,7 +14,7 @@ from scipy.special import chdtrc
 
 from meanfield.common import Array
 from meanfield.transfer import SCALES, median_scale
-from sims.measure_model.asked import Size
+from sims.measure_model.asked import ModelSize
 
 # The parameters of all other groups together, beside those of the strongest group one by one.
 OTHERS = "all other groups"
@@ -22,7 +22,7 @@ NAN_RATE = {"rate": nan, "low": nan, "high": nan}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredSize:
     """What is known of one size.
 
     Attributes:
@@ -32,7 +32,7 @@ class Measured:
         warnings: what speaks against them.
     """
 
-    size: Size
+    size: ModelSize
     label: str
     scales: xr.Dataset
     started: xr.Dataset | None = None
@@ -57,7 +57,9 @@ def most_moved(shown: xr.Dataset) -> int:
     return int(np.nanargmax(np.append(shown["relative_update_energy"].values, -1.0)) % len(shown["layer"]))
 
 
-def collected(sizes: Sequence[Measured], largest: Measured, shown: xr.Dataset, alone: xr.Dataset | None) -> xr.Dataset:
+def collected(
+    sizes: Sequence[MeasuredSize], largest: MeasuredSize, shown: xr.Dataset, alone: xr.Dataset | None
+) -> xr.Dataset:
     """All of it.
 
     Args:
@@ -114,7 +116,7 @@ WORDS = {
 Variables = dict[str, tuple[Any, Any, str]]
 
 
-def _rates(sizes: Sequence[Measured]) -> Variables:
+def _rates(sizes: Sequence[MeasuredSize]) -> Variables:
     """Those to start from and those that are carried, NaN where there are none."""
     words = {
         "rate": "learning rate",
@@ -145,7 +147,7 @@ def _median(scales: xr.Dataset, name: str) -> tuple[float, float]:
     return median, median * error
 
 
-def _varied(axes: Sequence[str], sizes: Sequence[Measured]) -> list[str]:
+def _varied(axes: Sequence[str], sizes: Sequence[MeasuredSize]) -> list[str]:
     """Those that have two numbers or more."""
     return [name for name in axes if len({each.size[name] for each in sizes}) > 1]
 
@@ -186,7 +188,7 @@ def fitted(design: Array, values: Array, errors: Array) -> tuple[Array, Array, f
     return coefficients[1:], np.sqrt(np.diag(covariance))[1:], chance
 
 
-def _by_name(sizes: Sequence[Measured], largest: Measured) -> tuple[Variables, list[str]]:
+def _by_name(sizes: Sequence[MeasuredSize], largest: MeasuredSize) -> tuple[Variables, list[str]]:
     """Energies of all leaves, over sizes and names, those of the largest size first; NaN where a size has none."""
     ordered = [largest, *(each for each in sizes if each is not largest)]
     names = list(dict.fromkeys(str(name) for each in ordered for name in each.scales["module"].values))
@@ -214,7 +216,9 @@ def _of_places(shown: xr.Dataset) -> Variables:
     return variables
 
 
-def _attributes(sizes: Sequence[Measured], largest: Measured, shown: xr.Dataset, axes: Sequence[str]) -> dict[str, Any]:
+def _attributes(
+    sizes: Sequence[MeasuredSize], largest: MeasuredSize, shown: xr.Dataset, axes: Sequence[str]
+) -> dict[str, Any]:
     attrs = largest.scales.attrs
     started = next((each.started.attrs for each in sizes if each.started is not None), {})
     carried = next((each.carried.attrs for each in sizes if each.carried is not None), {})
@@ -240,7 +244,7 @@ def _attributes(sizes: Sequence[Measured], largest: Measured, shown: xr.Dataset,
     }
 
 
-def shown_rate(largest: Measured) -> tuple[float, str]:
+def shown_rate(largest: MeasuredSize) -> tuple[float, str]:
     """The rate at which changes are shown, and what it is: carried, to start from, or one that moves outputs by 1."""
     if largest.carried is not None:
         return float(largest.carried["rate"]), "the carried rate"

@@ -27,8 +27,8 @@ from meanfield.common import PremiseWarning, derived_seed
 from meanfield.execution import PieceStore, code_digest, digest
 from sims.common.results import run_key
 from sims.measure_model.asked import (
-    Batches,
-    Size,
+    BatchList,
+    ModelSize,
     batches_of,
     groups_of,
     imported,
@@ -38,7 +38,7 @@ from sims.measure_model.asked import (
     sizes_of,
     tuned_at,
 )
-from sims.measure_model.dataset import OTHERS, Measured, collected, most_moved
+from sims.measure_model.dataset import OTHERS, MeasuredSize, collected, most_moved
 
 # What is shown of a model where nobody chooses: its blocks and what stands outside, and kinds of parameters.
 
@@ -147,7 +147,7 @@ LOSSES: Mapping[str, Any] = {"cross_entropy": cross_entropy, "mse": mse_loss}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class MeasuredModel:
     """A user's model and how one step of it is measured.
 
     Attributes:
@@ -164,9 +164,9 @@ class Asked:
     name: str
     factory: Callable[..., Any]
     loss: Any
-    batches: Batches
+    batches: BatchList
     how: Mapping[str, Any]
-    sizes: Sequence[Size]
+    sizes: Sequence[ModelSize]
     modules: Sequence[str]
     groups: Mapping[str, Sequence[str]]
     kind: str | None
@@ -175,7 +175,7 @@ class Asked:
     weights: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, options: argparse.Namespace) -> Asked:
+    def by(cls, options: argparse.Namespace) -> MeasuredModel:
         """What the options ask for; all that can be refused before a step is made is refused here."""
         sizes = sizes_of(options.sizes)
         tuned = tuned_at(options.carry, sizes)
@@ -208,7 +208,7 @@ class Asked:
         return replace(asked, weights={label: _fingerprint(model) for label, model in models.items()})
 
     @property
-    def data(self) -> tuple[Any, Batches]:
+    def data(self) -> tuple[Any, BatchList]:
         """Loss and batches, as `meanfield.torch` takes them in a row."""
         return self.loss, self.batches
 
@@ -231,7 +231,7 @@ class Asked:
         named = ("weights", "modules", "groups", "kind", "of", "tuned", "name")
         return run_key(steps=self.key_of_steps, **{name: getattr(self, name) for name in named})
 
-    def made(self, size: Size) -> nn.Module:
+    def made(self, size: ModelSize) -> nn.Module:
         """The model of a size, with the same weights every time."""
         with failing_at(size), torch.random.fork_rng(devices=[]):
             torch.manual_seed(derived_seed(self.how["seed"], "weights"))
@@ -281,7 +281,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def failing_at(size: Size, batches: Batches | None = None) -> Iterator[None]:
+def failing_at(size: ModelSize, batches: BatchList | None = None) -> Iterator[None]:
     """Errors, of the user's model too, in one line that says at which size they were raised, where, and given what."""
     try:
         yield
@@ -299,12 +299,12 @@ def failing_at(size: Size, batches: Batches | None = None) -> Iterator[None]:
 # What is measured.
 
 
-def measure(asked: Asked, pieces: PieceStore) -> xr.Dataset:
+def measure(asked: MeasuredModel, pieces: PieceStore) -> xr.Dataset:
     """The dataset of `sims.measure_model`: every size, and the modules of the largest.
 
     What is measured of a size is kept in ``pieces`` until all is there.
     """
-    sizes: list[Measured] = []
+    sizes: list[MeasuredSize] = []
     for number, size in enumerate(asked.sizes, start=1):
         print(f"[{number}/{len(asked.sizes)}] one step at {label_of(size)}", file=sys.stderr)
         sizes.append(_started(asked, size, _step(asked, size, pieces)))
@@ -322,7 +322,7 @@ def measure(asked: Asked, pieces: PieceStore) -> xr.Dataset:
     )
 
 
-def _step(asked: Asked, size: Size, pieces: PieceStore, **options: Any) -> xr.Dataset:
+def _step(asked: MeasuredModel, size: ModelSize, pieces: PieceStore, **options: Any) -> xr.Dataset:
     """`meanfield.torch.step_scales` at a size, as it is or as it was kept."""
     key = digest(weights=asked.weights[label_of(size)], size=dict(size), **options)
     if (kept := pieces.load(key, 1)) is not None:
@@ -335,16 +335,16 @@ def _step(asked: Asked, size: Size, pieces: PieceStore, **options: Any) -> xr.Da
     return scales
 
 
-def _started(asked: Asked, size: Size, scales: xr.Dataset) -> Measured:
+def _started(asked: MeasuredModel, size: ModelSize, scales: xr.Dataset) -> MeasuredSize:
     """With the rate to start from, or the reason why there is none."""
     how = dict(asked.how) | {"kind": asked.kind, "measured": scales}
     started, sentences, missing = _said(mft.starting_rate, partial(asked.factory, **size), *asked.data, **how)
-    return Measured(
+    return MeasuredSize(
         size=size, label=label_of(size), scales=scales, started=started, warnings=sentences, no_rate=missing
     )
 
 
-def _carried(asked: Asked, rate: float, tuned: Measured, to: Measured) -> Measured:
+def _carried(asked: MeasuredModel, rate: float, tuned: MeasuredSize, to: MeasuredSize) -> MeasuredSize:
     """With the rate that is carried from the tuned size."""
     how = dict(asked.how) | {"kind": asked.kind, "of": asked.of, "measured": (tuned.scales, to.scales)}
     models = (partial(asked.factory, **each.size) for each in (tuned, to))
@@ -363,7 +363,7 @@ def _said(read: Callable[..., xr.Dataset], *given: Any, **how: Any) -> tuple[xr.
     return made, tuple(str(each.message) for each in caught if issubclass(each.category, PremiseWarning)), missing
 
 
-def _by_module(asked: Asked, largest: Measured, pieces: PieceStore) -> tuple[xr.Dataset, xr.Dataset | None]:
+def _by_module(asked: MeasuredModel, largest: MeasuredSize, pieces: PieceStore) -> tuple[xr.Dataset, xr.Dataset | None]:
     """What moves the modules of the largest size: kinds of parameters each; and parameters, the one that moves most."""
     model, called = asked.made(largest.size), largest.called
     weighted = [name for name in called if any(True for _ in model.get_submodule(name).parameters())]
@@ -382,13 +382,13 @@ def _by_module(asked: Asked, largest: Measured, pieces: PieceStore) -> tuple[xr.
     return shown, _step(asked, largest.size, pieces, modules=[module], groups=alone)
 
 
-def _batch_words(batches: Batches) -> str:
+def _batch_words(batches: BatchList) -> str:
     """How many batches there are, and the shape of their inputs."""
     shapes = [tuple(tensor.shape) for tensor in _tensors(batches[0][0])]
     return f"{len(batches)} batch{'es' * (len(batches) > 1)} of inputs {', '.join(map(str, shapes)) or 'of no tensor'}"
 
 
-def _numbers_words(batches: Batches) -> str:
+def _numbers_words(batches: BatchList) -> str:
     """The largest of inputs that are whole numbers, of which an embedding must have more rows; else nothing."""
     arrays = [np.asarray(_plain(tensor)) for inputs, _ in batches for tensor in _tensors(inputs)]
     whole = [int(array.max()) for array in arrays if array.size and array.dtype.kind in "iu"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims.common.report import Document, Step
+from sims.common.report import Document, NextStep
 from sims.common.tables import LINE, MISSING, Column, Grid, Table, measured, number, slope, table
 from sims.measure_model.asked import WHOLE_MODEL
 from sims.measure_model.dataset import OTHERS
@@ -330,7 +330,7 @@ def _note(title: str, sentences: Sequence[str]) -> str:
     return "\n".join([title, *lines]) if lines else ""
 
 
-def _steps(dataset: xr.Dataset) -> list[Step]:
+def _steps(dataset: xr.Dataset) -> list[NextStep]:
     """What to run next."""
     attrs, steps = dataset.attrs, []
     first = str(dataset["size"].values[0])

@@ -30,8 +30,8 @@ from sims.common.study import Study, run_as_command
 from sims.common.tables import (
     MISSING,
     Column,
+    ColumnGroup,
     Grid,
-    Group,
     Table,
     drawn,
     exponents,
@@ -368,10 +368,10 @@ def _local_slopes(dataset: xr.Dataset) -> Sequence[Grid]:
     return grids
 
 
-def _scale_columns(prefix: str) -> Callable[[xr.Dataset], Sequence[Group]]:
+def _scale_columns(prefix: str) -> Callable[[xr.Dataset], Sequence[ColumnGroup]]:
     """By optimizer: eta* of the label term, drawn and in the mean field, and eta* of the whole update."""
 
-    def columns(dataset: xr.Dataset) -> list[Group]:
+    def columns(dataset: xr.Dataset) -> list[ColumnGroup]:
         return [_of_optimizer(prefix, name) for name in _names(dataset)]
 
     return columns

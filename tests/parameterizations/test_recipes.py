@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from meanfield.parameterizations import Recipe, judge_recipe, read_recipe
-from meanfield.parameterizations.recipes import Weight, paired
+from meanfield.parameterizations.recipes import ModelWeight, paired
 from tests.recipes import ADAMW, BASE, by_powers, gpt
 
 WIDTHS, DEPTHS = (64, 256), (2, 16)
@@ -295,7 +295,7 @@ def test_a_tied_table_of_two_columns_is_refused():
     """SSO's rates of input and output weights differ."""
     tied = {"name": "wte.weight", "kind": "wte.weight", "role": "tied", "outputs_axis": 1, "optimizer": "sso"}
     tied |= {"learning_rate": 0.1, "multiplier": 1.0}
-    both = [Recipe((Weight(shape=(96, width), **tied),), 0) for width in (64, 16)]
+    both = [Recipe((ModelWeight(shape=(96, width), **tied),), 0) for width in (64, 16)]
     with pytest.raises(ValueError, match=r"the embedding and the head at once, but under sso.*untie them, or take"):
         judge_recipe(*both)
     agreeing = [Recipe((replace(recipe.weights[0], optimizer="adamw", multiplier=1.0),), 0) for recipe in both]

@@ -9,7 +9,7 @@ from meanfield.verification.verdicts import Verdict
 from sims.cnn_overlap import claims, settings
 from sims.cnn_overlap.__main__ import STUDY as cnn_overlap
 from sims.cnn_overlap.__main__ import settings_table
-from sims.cnn_overlap.settings import PAPERS, ByOutputs, Setting, Source, terms_under
+from sims.cnn_overlap.settings import PAPERS, ByOutputs, DrawnNet, ReadoutSetting, terms_under
 from sims.common.datasets import suffixed
 from tests.sims.claim_controls import put
 from tests.sims.commands import finished_run, without_figure
@@ -30,7 +30,7 @@ def test_draws_under_one_head_are_draws_under_all(readout, head):
     """Net by net: means, their errors and the ratio are those of nets drawn under the other head by the same seed."""
     net = NET.replace(readout=readout)
     drawn, other = (mf.simulate(each, draws=12, seed=5) for each in (net, net.replace(head=head)))
-    factor = Source(net, drawn).under(Setting(readout, 4, head))
+    factor = DrawnNet(net, drawn).under(ReadoutSetting(readout, 4, head))
     carried, direct = terms_under(drawn, factor), terms_under(other, 1.0)
     for name in (*SCALES, "output_over_label"):
         for end in ("", "_stderr"):
@@ -57,7 +57,7 @@ def test_errors_count_what_labels_and_outputs_share():
 
 
 def _source(net):
-    return Source(net, suffixed(mf.predict(net, level="mean_field"), "mean_field"))
+    return DrawnNet(net, suffixed(mf.predict(net, level="mean_field"), "mean_field"))
 
 
 @pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
@@ -66,7 +66,11 @@ def _source(net):
 def test_two_numbers_of_outputs_tell_of_all(readout, outputs):
     net = NET.replace(readout=readout, outputs=outputs)
     law = ByOutputs.of(_source(net), None)
-    for setting in (Setting(readout, 37, "he"), Setting(readout, 2, "mup"), Setting(readout, outputs, "fan_in")):
+    for setting in (
+        ReadoutSetting(readout, 37, "he"),
+        ReadoutSetting(readout, 2, "mup"),
+        ReadoutSetting(readout, outputs, "fan_in"),
+    ):
         expected = mf.predict(setting.on(net), level="mean_field")["log_learning_rate_scale"]
         factor = setting.on(net).head_variance / net.head_variance
         np.testing.assert_allclose(law.log_scale(setting.outputs, factor), expected, rtol=1e-9)
@@ -75,7 +79,7 @@ def test_two_numbers_of_outputs_tell_of_all(readout, outputs):
 @pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
 def test_the_exponent_is_the_papers_at_the_turning_point(dataset):
     """Fewer outputs have a flatter law, more a steeper one."""
-    for setting in (PAPERS, Setting("convolution", 100, "he")):
+    for setting in (PAPERS, ReadoutSetting("convolution", 100, "he")):
         at = settings.scales_under(dataset, str(setting))
         net = setting.on(claims.net_of(dataset))
         turning = float(at["turning"]) * net.channels / net.depth
@@ -93,7 +97,7 @@ def test_the_exponent_is_the_papers_at_the_turning_point(dataset):
 def test_settings_are_drawn_once_a_readout_and_never_twice():
     def drawn(**changes):
         nets = settings.nets_beside(NET.replace(**changes))
-        return [str(Setting.of(net)) for net in nets]
+        return [str(ReadoutSetting.of(net)) for net in nets]
 
     paper, wide = str(PAPERS), "convolution, 100, he"
     assert drawn() == [paper, wide]

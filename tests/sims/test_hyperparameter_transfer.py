@@ -9,7 +9,7 @@ from meanfield.verification import Verdict
 from sims.hyperparameter_transfer import __main__ as study
 from sims.hyperparameter_transfer import claims
 from sims.hyperparameter_transfer.__main__ import STUDY as simulation
-from sims.hyperparameter_transfer.nets import Place, data_of, learned_loss, net_of, role_factors_of
+from sims.hyperparameter_transfer.nets import NetPlace, data_of, learned_loss, net_of, role_factors_of
 from tests.sims.claim_controls import ERROR
 from tests.sims.commands import finished_run
 
@@ -35,7 +35,7 @@ def test_a_table_says_what_the_net_is_and_how_it_trains():
     """Twice as wide and four times as deep as the base model, by tables 4, 6, 10, 12 and by none."""
     sizes = {"width": 32, "depth": 4}
     for table, multiplier, rate in (("many", 1 / 4, 1 / 2), ("one", 1 / 2, 1 / 4), ("standard", 1.0, 1.0)):
-        place = Place("residual", "adamw", table, **sizes)
+        place = NetPlace("residual", "adamw", table, **sizes)
         net, own = net_of(place, BASE, 4), role_factors_of(place, BASE)
         head, variance = (1.0, 1 / 16) if table == "standard" else (1 / 2, 1 / 32)
         assert net.multipliers == pytest.approx((1.0, multiplier, head))
@@ -43,14 +43,14 @@ def test_a_table_says_what_the_net_is_and_how_it_trains():
         assert own["hidden"]["learning_rate"] == pytest.approx(rate)
         assert own["hidden"]["weight_decay"] == pytest.approx(1.0 if table == "standard" else 2.0)
         assert (own["input"]["learning_rate"], own["output"]["learning_rate"]) == (1.0, 1.0)
-    muon = role_factors_of(Place("gpt", "muon-adamw", "one", **sizes), BASE)
+    muon = role_factors_of(NetPlace("gpt", "muon-adamw", "one", **sizes), BASE)
     rates = {role: factors["learning_rate"] for role, factors in muon.items()}
     assert rates == pytest.approx({"input": 0.1, "hidden": 1 / 2, "output": 0.1})
 
 
 def test_gpts_have_the_variances_and_multipliers_of_their_table():
-    net = net_of(Place("gpt", "adamw", "many", 32, 4), BASE, 4)
-    plain = net_of(Place("gpt", "adamw", "standard", 32, 4), BASE, 4)
+    net = net_of(NetPlace("gpt", "adamw", "many", 32, 4), BASE, 4)
+    plain = net_of(NetPlace("gpt", "adamw", "standard", 32, 4), BASE, 4)
     hidden = [name for name in net.weights if net.role_of(name) == "hidden"]
     for name in hidden:
         assert plain.weights[name].variance == pytest.approx(2 * net.weights[name].variance)
@@ -84,7 +84,9 @@ def test_tables_that_give_the_same_numbers_train_the_same_nets(searches, finishe
     )
 
 
-@pytest.mark.parametrize("place", [Place("residual", "muon-adamw", "one", 16, 2), Place("gpt", "adamw", "many", 32, 1)])
+@pytest.mark.parametrize(
+    "place", [NetPlace("residual", "muon-adamw", "one", 16, 2), NetPlace("gpt", "adamw", "many", 32, 1)]
+)
 def test_numbers_are_those_of_the_library(place, searches, finished):
     """At the decay that suits the base model best, on nets that were not tuned on."""
     of_net, search = finished.sel(family=place.family, optimizer=place.optimizer), searches[place]
@@ -124,7 +126,7 @@ def test_a_table_without_its_rate_is_seen_to_drift():
 
     def octaves(width, **rate):
         """log2 of the tuned base rate, seed by seed."""
-        place = Place("gpt", "adamw", "many", width, 1)
+        place = NetPlace("gpt", "adamw", "many", width, 1)
         net, factors = net_of(place, BASE, 4), role_factors_of(place, BASE)
         factors["hidden"] |= rate
         data = data_of("gpt", net, None, 64, 0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from meanfield.verification.verdicts import Verdict
 from sims.identities import aggregators as claims
-from sims.identities.aggregators import AGGREGATORS, TOLERANCE, Example, merged, violations
+from sims.identities.aggregators import AGGREGATORS, TOLERANCE, AggregatorExample, merged, violations
 
 
 @st.composite
@@ -16,7 +16,7 @@ def examples(draw):
     energies = np.array(draw(st.lists(st.floats(1e-3, 1e3), min_size=layers, max_size=layers)))
     order = np.array(draw(st.permutations(range(layers))))
     groups = np.array(draw(st.lists(st.integers(0, 3), min_size=layers, max_size=layers)))
-    return Example(energies, order, groups, draw(st.floats(1e-3, 1e3)))
+    return AggregatorExample(energies, order, groups, draw(st.floats(1e-3, 1e3)))
 
 
 @given(examples())
@@ -38,7 +38,7 @@ def test_means_are_ordered_and_merging_keeps_the_total(example):
 def test_merging_all_layers_forces_the_mean(example, name):
     """With M(c, .., c) = c, the violation on a single group is the distance from the arithmetic mean."""
     aggregator, all_in_one = AGGREGATORS[name], np.zeros(len(example.energies), dtype=np.int64)
-    single = Example(example.energies, example.order, all_in_one, example.factor)
+    single = AggregatorExample(example.energies, example.order, all_in_one, example.factor)
     if violations(aggregator, single)["normalisation"] < TOLERANCE:
         distance = abs(example.energies.mean() / aggregator(example.energies) - 1)
         assert violations(aggregator, single)["merge"] == pytest.approx(distance, abs=TOLERANCE)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from meanfield.verification.verdicts import Verdict
 from sims.identities import layer_norm as claims
 from sims.identities.layer_norm import (
-    Example,
+    LayerNormExample,
     jacobian,
     norm_ratio,
     numerical_jacobian,
@@ -22,7 +22,7 @@ def examples(draw, smallest=2):
     lists = st.lists(st.floats(-5, 5), min_size=size, max_size=size)
     gain = np.array(draw(lists))
     gain[draw(st.integers(0, size - 1))] = 1.0
-    return Example(np.array(draw(lists)), gain, draw(st.sampled_from((1e-3, 0.1, 10.0))))
+    return LayerNormExample(np.array(draw(lists)), gain, draw(st.sampled_from((1e-3, 0.1, 10.0))))
 
 
 @given(examples())
@@ -34,7 +34,7 @@ def test_formula(example):
 
 @given(examples())
 def test_eigenvalues_of_the_bracket(example):
-    ones = Example(example.values, np.ones(len(example.values)), example.epsilon)
+    ones = LayerNormExample(example.values, np.ones(len(example.values)), example.epsilon)
     s = spread(example.values, example.epsilon)
     expected = np.sort([0.0, example.epsilon / s**2, *[1.0] * (len(example.values) - 2)])
     np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(jacobian(ones) * s)), expected, atol=1e-9)
@@ -48,7 +48,9 @@ def test_one_is_enough_where_the_bound_has_two(example):
 @given(examples(smallest=3))
 def test_and_no_less_than_one(example):
     """With equal gains the norm is gamma / s, so that no smaller constant serves."""
-    assert norm_ratio(Example(example.values, np.ones(len(example.values)), example.epsilon)) == pytest.approx(1.0)
+    assert norm_ratio(LayerNormExample(example.values, np.ones(len(example.values)), example.epsilon)) == pytest.approx(
+        1.0
+    )
 
 
 def test_findings():

@@ -171,7 +171,7 @@ Probes = Callable[[], NormalSource]
 # energies of the label column with known means, (D, L), by their own names.
 ColumnEnergies = dict[str, Array]
 # They, and F_1 .. F_L, (D, L), if it is measured.
-Measured = tuple[ColumnEnergies, Array | None]
+MeasuredColumns = tuple[ColumnEnergies, Array | None]
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def overlap_method(net: Net) -> OverlapMethod:
 
 def measured(
     method: OverlapMethod, state: Forward, top: Any, probes: Probes, by_site: bool = False, controls: bool = False
-) -> Measured:
+) -> MeasuredColumns:
     """What errors at the last value cause, and the overlap energy, if it is measured.
 
     The state is used up: what the passes leave behind is let go.

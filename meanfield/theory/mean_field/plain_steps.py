@@ -211,7 +211,7 @@ def plain_step_terms(
     if why := plain_step_refusal(net, step, inputs):
         raise ValueError(why)
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        forward = Forward(net, inputs)
+        forward = EveryPairAverages(net, inputs)
     value = np.array([np.diagonal(layer.covariance).mean() for layer in forward.layers])
     if not np.all((value > 1 / LARGEST) & (value < LARGEST)):
         raise OverflowError(
@@ -286,7 +286,7 @@ class OutputError(NamedTuple):
     outputs: Array | None = None
 
 
-class Forward:
+class EveryPairAverages:
     """What does not depend on errors: averages of every layer over every pair of points."""
 
     def __init__(self, net: Sequential, inputs: Array | None) -> None:
@@ -341,7 +341,7 @@ class Forward:
         return np.asarray(np.kron(pairs, np.ones((sites, sites))))
 
 
-def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
+def _errors(forward: EveryPairAverages, step: FirstStep, kind: str, loss: str) -> Iterator[OutputError]:
     """The errors of this kind: one law for all, or draws."""
     net = forward.net
     is_descent = forms(net, step) == {GRADIENT}
@@ -365,7 +365,7 @@ def _errors(forward: Forward, step: FirstStep, kind: str, loss: str) -> Iterator
         yield OutputError(forward.to_points(values.T @ values / net.outputs), slope, values, outputs)
 
 
-def _law(forward: Forward, kind: str, loss: str) -> OutputError:
+def _law(forward: EveryPairAverages, kind: str, loss: str) -> OutputError:
     """Covariance and slope over all draws."""
     net = forward.net
     label, output, slope = np.eye(len(forward.outputs)), forward.outputs, 1.0
@@ -390,7 +390,7 @@ class Upward(NamedTuple):
 class Walk:
     """One step of an optimizer under one law, or one draw, of errors at the outputs."""
 
-    def __init__(self, forward: Forward, step: FirstStep, error: OutputError, draw: int) -> None:
+    def __init__(self, forward: EveryPairAverages, step: FirstStep, error: OutputError, draw: int) -> None:
         net, points = forward.net, forward.points
         self.forward, self.step, self.error = forward, step, error
         self.channels = SampledChannels(net.sigma, points.count, points.pulled_back, draw)

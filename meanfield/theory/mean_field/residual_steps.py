@@ -240,14 +240,14 @@ def paths_for(net: Sequential) -> int:
     return points_within(PATH_PAIRS / max(blocks, 1) ** 2, FEWEST_PATHS, MOST_PATHS)
 
 
-class Features(NamedTuple):
+class ValueVariances(NamedTuple):
     """Variances of values 0 .. N, with E sigma(z)^2 = q times theirs; and E |sigma| of the input."""
 
     variances: list[float]
     input_size: float
 
 
-def _features(net: Sequential, inputs: Array | None) -> Features:
+def _features(net: Sequential, inputs: Array | None) -> ValueVariances:
     sigma = net.sigma_at(0)
     start = net.input_energy / sigma.gain
     size = SIZE * sqrt(start) * sigma.gain
@@ -258,7 +258,7 @@ def _features(net: Sequential, inputs: Array | None) -> Features:
     for layer in net.layers:
         branch = layer.multiplier**2 * layer.variance_factor * variances[-1]
         variances.append(branch + (0.0 if layer.skip is None else variances[layer.skip]))
-    return Features(variances, size)
+    return ValueVariances(variances, size)
 
 
 class Read(NamedTuple):
@@ -330,7 +330,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Place:
+class StreamLevel:
     """A level of a stream."""
 
     stream: Stream
@@ -344,18 +344,18 @@ class _Walk:
         self,
         net: Sequential,
         step: FirstStep,
-        features: Features,
+        features: ValueVariances,
         streams: list[tuple[list[int], GateWalk]],
         signs: bool,
         replicate: int,
     ) -> None:
         self._net, self._step, self._features = net, step, features
         self._names, self._gain = list(net.weights), net.sigma_at(0).gain
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, StreamLevel] = {}
         for values, walk in streams:
             gates: StreamGates = GatePaths(walk, paths_for(net), replicate) if signs else PairGates(walk)
             stream = Stream(gates, len(values), signs=signs)
-            self._places |= {value: Place(stream, level) for level, value in enumerate(values)}
+            self._places |= {value: StreamLevel(stream, level) for level, value in enumerate(values)}
 
     def energies(self, error: float) -> Array:
         """S_l of every unit and the mean square change of the outputs, for errors M e of this variance: (L + 1,)."""

@@ -125,7 +125,7 @@ def staged_terms(net: Staged, inputs: Array | None = None) -> LogTerms:
 
 
 @dataclass(frozen=True)
-class Layer:
+class StagedLayer:
     """One weight matrix with its step between grids."""
 
     matrix: Matrix
@@ -136,8 +136,8 @@ class Layer:
 class StagedUnit:
     """One depth unit: the layers of its branch, its shortcut if that is no identity, whether it skips, and a^2."""
 
-    branch: list[Layer]
-    shortcut: Layer | None
+    branch: list[StagedLayer]
+    shortcut: StagedLayer | None
     skips: bool
     square: float
 
@@ -147,16 +147,16 @@ class StagedUnit:
         return self.skips and self.shortcut is None
 
 
-def layers_of(maps: Sequence[Any], below: Shape, sigma: Activation, inputs: int) -> list[Layer]:
+def layers_of(maps: Sequence[Any], below: Shape, sigma: Activation, inputs: int) -> list[StagedLayer]:
     """The weight matrices of a branch, an activation before each, or of a shortcut."""
-    layers: list[Layer] = []
+    layers: list[StagedLayer] = []
     for part in maps:
         channels, grid = below
         if part.mixes_channels:
             (weight,) = part.weights
             factor = weight.variance * weight.fan_in * sigma.gain
             step = GridStep(inputs, grid, part.kernel, part.padding, part.stride)
-            layers.append(Layer(Matrix(sigma, channels, part.taps, factor), step))
+            layers.append(StagedLayer(Matrix(sigma, channels, part.taps, factor), step))
         below = part.channels_above(channels), part.grid_above(grid)
     return layers
 
@@ -275,7 +275,7 @@ class Stages:
         )
         return StreamState(joined, state.mean + square * mean, state.ahead[1:] + square * ahead)
 
-    def _changed(self, number: int, shortcut: Layer, state: StreamState, branch: LayerMoments) -> LayerMoments:
+    def _changed(self, number: int, shortcut: StagedLayer, state: StreamState, branch: LayerMoments) -> LayerMoments:
         """The first value of the next stream, where the shortcut has mixed the units of this one."""
         square, below = self.units[number].square, state.moments
         own = below.kernel**2 / self.net.value_channels[number]

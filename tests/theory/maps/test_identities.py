@@ -14,7 +14,7 @@ from meanfield.nets.activations import ACTIVATIONS
 from meanfield.nets.maps import Attention, Bias, Gate, Linear, Normalisation, Pointwise, Pooling, Weight
 from meanfield.nets.net import Chain, Unit
 from meanfield.simulation.maps import OPERATIONS
-from meanfield.theory.maps import TRANSPORTS, Kind, NoTransport, mean_of, through_normalisation, through_softmax
+from meanfield.theory.maps import TRANSPORTS, ChannelKind, NoTransport, mean_of, through_normalisation, through_softmax
 from meanfield.theory.mean_field.layers import forward_moments, given_product, input_variance, layer_moments
 from meanfield.theory.tangent_kernels import value_kernels
 from meanfield.theory.two_points import EveryPair
@@ -231,7 +231,7 @@ def _kind(seed, mean=0.0, channels=12):
     means = np.full(4, mean)
     shape = (2, 2, 2, 2)
     both = covariance + np.outer(means, means)
-    return Kind(channels, both.reshape(shape), (9 * kernel).reshape(shape), means.reshape(2, 2))
+    return ChannelKind(channels, both.reshape(shape), (9 * kernel).reshape(shape), means.reshape(2, 2))
 
 
 @pytest.mark.parametrize("kind", ["layer", "rms"])

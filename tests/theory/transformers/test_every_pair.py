@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.theory.maps import Kind
+from meanfield.theory.maps import ChannelKind
 from meanfield.theory.transformers.every_pair import MOST_PAIRED, inner_map, pair_terms
 from meanfield.theory.transformers.terms import stream_moments
 from tests.statistics import consistent
@@ -51,7 +51,7 @@ def test_errors_go_down_by_the_transpose(options, place):
     rng = np.random.default_rng(0)
     moments, errors, covariance, kernel = (side @ side.T for side in rng.normal(size=(4, 6, 6)))
     shape = (2, 3, 2, 3)
-    kind = Kind(12, covariance.reshape(shape), kernel.reshape(shape), np.zeros((2, 3)))
+    kind = ChannelKind(12, covariance.reshape(shape), kernel.reshape(shape), np.zeros((2, 3)))
     branch = mf.Transformer(depth=1, width=12, heads=2, tokens=3, **options).branches[place]
     inner = inner_map(branch, (kind, kind, kind))
     none = np.zeros((6, 6))
