@@ -5,6 +5,7 @@ from meanfield.transfer.carry import depth_over_width
 from meanfield.transfer.depth_law import LawQuestion
 from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.transfer.one_step import OneStep
+from meanfield.transfer.range_test import RangeTest
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
 from meanfield.transfer.starting import PRE_NORM, PRE_NORM_TRAINED, SCALES, named_rate, slopes_part
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
@@ -20,6 +21,7 @@ __all__ = [
     "GivenPower",
     "LawQuestion",
     "OneStep",
+    "RangeTest",
     "Rule",
     "StableRate",
     "Tuning",

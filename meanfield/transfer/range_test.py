@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.validation import Array, require_count, require_positive
-from meanfield.execution.run import simulate_all, store_in
+from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.training import training_run
 from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
@@ -34,6 +35,32 @@ WORDS = {
     "steepest_rate": "median over seeds of the rate of steepest descent",
     "tenth_rate": "median over seeds of a tenth of the rate of the least smoothed loss",
 }
+
+
+@dataclass(frozen=True)
+class RangeTest:
+    """The rates that a range test goes through; as `range_test` has them by default, which are torch-lr-finder's.
+
+    Attributes:
+        steps: of the whole range. ``low``, ``high``: learning rates of the first and the last of them.
+    """
+
+    steps: int = 100
+    low: float = 1e-7
+    high: float = 10.0
+
+    def run(self, net: Net, data: tuple[ArrayLike, ArrayLike], **options: Any) -> Run:
+        """The training under these rates, for `simulate_all`; ``options``: of `train`, seeds among them."""
+        return training_run(net, data, rates=self.high, steps=self.steps, schedule=self._schedule, **options)
+
+    def suggested(self, trained: xr.Dataset) -> xr.Dataset:
+        """What the losses of that training suggest, as `range_test` returns it."""
+        losses = trained["loss"].sel(rate=self.high, drop=True)
+        return _read(losses, self.high * self._schedule.shares(self.steps))
+
+    @property
+    def _schedule(self) -> Exponential:
+        return Exponential(self.low / self.high)
 
 
 def range_test(
@@ -100,26 +127,23 @@ def range_test(
     low, high = (
         require_positive(name, rate, why="it is a learning rate") for name, rate in (("low", low), ("high", high))
     )
-    if not 0 < (first := low / high) < 1:
+    if not 0 < low / high < 1:
         raise ValueError(f"low is {low:g} and high is {high:g}; the rate grows by a factor: low / high lies in (0, 1)")
-    schedule = Exponential(first)
-    run = training_run(
+    test = RangeTest(steps, low, high)
+    run = test.run(
         net,
         data,
-        rates=high,
         seeds=seeds,
-        steps=steps,
         batch_size=batch_size,
         optimizer=optimizer,
         loss=loss,
         weight_decay=weight_decay,
         epsilon=epsilon,
-        schedule=schedule,
         precision=precision,
         backend=backend,
     )
     (trained,) = simulate_all([run], workers=workers, store=store_in(resume_in))
-    tested = _read(trained["loss"].sel(rate=high, drop=True), high * schedule.shares(steps))
+    tested = test.suggested(trained)
     if missing := [name for name in ("steepest_rate", "tenth_rate") if np.isnan(tested[name])]:
         warnings.warn(
             f"no seed has a {' or a '.join(missing)}: from {low:g} to {high:g} the smoothed loss does not fall, or "

@@ -23,7 +23,7 @@ from meanfield.common import Array, require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.theory import scales_at
-from meanfield.transfer import Tuning, tune_all
+from meanfield.transfer import RangeTest, Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1, Finding, tuned_rates
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, ladder_of
@@ -162,6 +162,8 @@ TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cn
 TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
 # What every seed has of its own.
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
+# The learning-rate finder that nets are put to, and what it suggests for every seed.
+FINDER, SUGGESTED = RangeTest(), {"steepest": "of the steepest descent", "tenth": "a tenth of that of the least"}
 # One step of whose optimizer a scale is of.
 STEPS = {"": "one step of the optimizer that trains", "descent_": "one step of gradient descent"}
 
@@ -178,6 +180,14 @@ VARIABLES = (
         for (whose, step), (of, moved) in product(STEPS.items(), MOVED.items())
     ),
     Variable("absolute_mean_scale", f"rate at which {STEPS['']} moves the layers by 1", "mean over drawn nets"),
+    *(
+        Variable(
+            f"seed_{name}_rate",
+            f"rate that a range test suggests: {which} smoothed loss",
+            "of every seed; NaN where the loss does not fall",
+        )
+        for name, which in SUGGESTED.items()
+    ),
     Variable("chance_loss", "loss where all classes have the same probability"),
     Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
     Variable("family", "family of nets"),
@@ -250,6 +260,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, _step_scales(options, results, tunings)),
         over(axes, [_row(of_net, rates) for of_net in tuned], "rate", "draw").assign_coords(rate=rates),
         over(axes, [{name: of_net[name].values for name in SEEDS} for of_net in tuned], "draw"),
+        over(axes, _range_tests(options, results, tunings), "draw"),
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, options.families, depths)]),
         over({"family": options.families}, [_of_family(options, family) for family in options.families]),
     ]
@@ -294,6 +305,18 @@ def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str) -> 
     return scales_run(tuning.net, tuning.data, draws=STEP_DRAWS, seed=options.seed, **shared)
 
 
+def _range_tests(options: argparse.Namespace, results: Results, tunings: Sequence[Tuning]) -> list[dict[str, Array]]:
+    """The rates that a range test suggests, net by net for seeds that train in no search."""
+    places = map("range test {0[0]} {0[1]}".format, product(options.families, options.depths))
+    shared = {"batch_size": options.batch_size, "optimizer": options.optimizer, "precision": "float32"}
+    runs = [
+        FINDER.run(tuning.net, tuning.data, seeds=own_seeds(options.seed, place, options.draws), **shared)
+        for place, tuning in zip(places, tunings, strict=True)
+    ]
+    tested = map(FINDER.suggested, simulate_all(runs, workers=options.workers, store=results.pieces))
+    return [{f"seed_{name}_rate": of_net[f"seed_{name}_rate"].values for name in SUGGESTED} for of_net in tested]
+
+
 def _of_family(options: argparse.Namespace, family: str) -> dict[str, float]:
     chance = float(np.log(images.DataShape.of(_source(options, family)).classes))
     return {"printed_slope": _printed(family), "chance_loss": chance}
@@ -332,6 +355,9 @@ WORDS = {
     "gradient descent; of loops, of the stream. Images, labels, loss and optimizer of the nets that train are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
     "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
+    "steepest, tenth": "rates that a range test (learning-rate finder) suggests, over the tuned one: one run of 100 "
+    "steps from 1e-7 to 10; of the steepest descent of the smoothed loss, and a tenth of the rate of its least; "
+    "medians over seeds that have one.",
     "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds, where none is 0.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
@@ -524,9 +550,14 @@ def _over_tuned(at: xr.Dataset, name: str) -> str:
     return number(float(at[name]) / 10.0 ** float(at["tuned_rate_log10"]))
 
 
+def _suggested(at: xr.Dataset, name: str) -> str:
+    log_rate, _ = first_steps.suggestion(at, name)
+    return number(10.0 ** (float(log_rate) - float(at["tuned_rate_log10"])))
+
+
 NAMED_TABLE = Table(
     "named table",
-    "Scales of one step over the tuned rate (* loss above a third of chance: the net hardly learns)",
+    "Scales of one step and rates of a range test over the tuned rate (* loss above a third of chance: hardly learns)",
     ["family", "depth"],
     "net",
     [
@@ -535,6 +566,7 @@ NAMED_TABLE = Table(
             Column(header, partial(_over_tuned, name=name))
             for header, name in [*((of, f"{of}_scale") for of in OF), ("2/lambda_max", "stable_rate")]
         ),
+        *(Column(name, partial(_suggested, name=name)) for name in SUGGESTED),
     ],
     key=lambda family, depth: f"{family} {depth}",
 )

@@ -1,5 +1,6 @@
 """Tuned rates beside one step of the optimizer that trains: verdicts on made-up rates, with what must be refuted."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -97,6 +98,67 @@ def xr_like(dataset, held):
     return dataset["tuned_rate_log10"] * 0 + np.where(held, 1.0, 0.0)[:, None]
 
 
+def _named(one_step=1.0, steepest=1.0, tenth=1.0, draws=64):
+    """Residual nets of both kinds on both data, of which one step and a range test name the tuned rate so many times.
+
+    On the data that fit constants one step is exact.
+    """
+    families, depths = list(first_steps.BY_KIND), [2, 4, 8, 16]
+    tuned = xr.DataArray(np.linspace(-2.0, -0.5, 16).reshape(4, 4), {"family": families, "depth": depths})
+    fitted = {first_steps.kind_of(name): name for name in reversed(families)}.values()
+    off = xr.DataArray([1.0 if name in fitted else one_step for name in families], {"family": families})
+    connected = [first_steps.kind_of(name) == first_steps.CONNECTED for name in families]
+    scale = 10**tuned * off * (0.5 + 3 * xr.DataArray(connected, {"family": families}))
+    noise = np.random.default_rng(0).normal(scale=0.02, size=(4, 4, draws))
+    suggested = 10 ** (tuned + xr.DataArray(noise, dims=[*tuned.dims, "draw"]))
+    values = {f"{of}_scale": scale for of in ("outputs", "relative", "last", "absolute")}
+    values |= {f"{name}_stderr": 0.01 * values[name] for name in list(values)}
+    values |= {f"seed_{name}_rate": suggested * far for name, far in (("steepest", steepest), ("tenth", tenth))}
+    values |= {"tuned_rate_log10": tuned, "tuned_rate_log10_stderr": 0 * tuned + 0.005, "located": 0 * tuned + draws}
+    values |= {"final_loss": (0 * tuned + 0.1).expand_dims(rate=[1.0], draw=draws), "chance_loss": np.log(10)}
+    return xr.Dataset(values, attrs={"optimizer": "sgd", "draws": draws})
+
+
+def test_a_learning_rate_finder_is_the_rival_by_the_better_of_its_rules():
+    decided = {
+        Verdict.CONFIRMED: _named(one_step=1.5, steepest=0.3, tenth=5.0),
+        Verdict.REFUTED: _named(one_step=1.5, steepest=0.3, tenth=0.9),
+        Verdict.INCONCLUSIVE: _named(one_step=1.5, steepest=1.5, tenth=5.0),
+    }
+    for verdict, dataset in decided.items():
+        finding = first_steps.judge_finder(dataset)
+        assert finding.verdict is verdict
+        assert finding.evidence.startswith("of 8 nets one step off by 0.18 decades, 1.5 .. 1.5 times the tuned rate")
+    assert re.search(r"; range test, tenth, off by 0\.70 decades, (4\.9|5) \.\. 5", finding.evidence)
+
+
+def test_an_error_of_a_constant_moves_all_nets_of_a_kind():
+    """Errors of single nets average out over eight, that of a constant over its kind alone, and the tuned rate's where
+    both are off to one side."""
+    far = _named(one_step=1.5, steepest=3.0, tenth=9.0)
+    named = first_steps.NamedByKind.of(far)
+    expected = {"scale": 0.01 / np.log(10), "finder": first_steps.OF_MEDIAN * 0.02 / 8, "constant": named.of_constant}
+    assert named.of_constant.values == pytest.approx(np.hypot(0.005, expected["scale"]) / 2)
+    stderr = np.sqrt(8 * expected["scale"] ** 2 + 8 * expected["finder"] ** 2 + 2 * (4 * named.of_constant[0]) ** 2) / 8
+    worst = (np.log10(3.0) - np.log10(1.5)) / float(stderr)
+    shown = re.search(r"worst (-?[\d.]+) s\.e\., rival ([\d.]+)", first_steps.judge_finder(far).evidence)
+    assert float(shown[2]) == pytest.approx(worst, rel=0.1)
+
+
+def test_nets_without_a_suggestion_are_left_out_and_none_is_said():
+    dataset = _named(one_step=1.5, steepest=0.3, tenth=0.1)
+    rates = dataset["seed_tenth_rate"]
+    part = dataset.assign(seed_tenth_rate=rates.where(rates["depth"] > 2))
+    assert first_steps.judge_finder(part).evidence.startswith("of 6 nets ")
+    nowhere = first_steps.judge_finder(dataset.assign(seed_tenth_rate=np.nan * rates))
+    assert (nowhere.verdict, nowhere.evidence) == (
+        Verdict.INCONCLUSIVE,
+        "the range test suggests no rate for any net",
+    )
+    idle = first_steps.judge_finder(dataset.assign(final_loss=dataset["final_loss"] + 2))
+    assert idle.evidence == "of a family no net learns"
+
+
 def test_rows_rest_on_runs_of_hours():
     for name in ("E1a", "E1b", "E1c", "E1d"):
         assert CLAIMS[name].preset == "evidence"
@@ -145,7 +207,19 @@ def _named_by_outputs(claim):
     return control
 
 
+def _finder_is_off(runs):
+    """The same, and a range test is off by a factor of three."""
+    exact = _named_by_outputs("E2c")(runs)
+    rates = {name: 3 * 10 ** dataset["tuned_rate_log10"] for name, dataset in exact.items()}
+    scatter = xr.DataArray([0.999, 1.001], dims="draw")
+    return {
+        name: dataset.assign({f"seed_{rule}_rate": rates[name] * scatter for rule in first_steps.SUGGESTIONS})
+        for name, dataset in exact.items()
+    }
+
+
 CONTROLS = {
+    "E2c": _finder_is_off,
     **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d")},
     **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
 }

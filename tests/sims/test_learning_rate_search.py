@@ -17,7 +17,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import __main__ as study
-from sims.learning_rate_search import claims
+from sims.learning_rate_search import claims, first_steps
 from sims.learning_rate_search.__main__ import STUDY as simulation
 from tests.sims.claim_controls import ERROR, all_learned, families_of, with_families
 from tests.sims.commands import finished_run
@@ -62,6 +62,19 @@ def test_losses_are_those_of_training(finished):
     np.testing.assert_array_equal(tuned["final_loss"], at["final_loss"].sel(rate=tuned["rate"].values))
     np.testing.assert_allclose(tuned["tuned_rate_log10"], at["tuned_rate_log10"])
     np.testing.assert_allclose(tuned["stable_rate_quantile"].sel(quantile=0.5), at["stable_rate"])
+
+
+def test_a_range_test_is_that_of_the_library(finished):
+    net = trained_net("mlp", 4, 16, "digits")
+    data = training_data("digits", net, samples=64)
+    how = {"batch_size": 16, "precision": "float32"}
+    tested = mf.range_test(net, data, seeds=seeds_of("range test mlp", 4), **how)
+    at = finished.sel(family="mlp", depth=4)
+    for name in first_steps.SUGGESTIONS:
+        np.testing.assert_array_equal(tested[f"seed_{name}_rate"], at[f"seed_{name}_rate"])
+        log_rate, error = first_steps.suggestion(at, name)
+        assert 10 ** float(log_rate) == pytest.approx(float(tested[f"{name}_rate"]))
+        assert float(error) > 0
 
 
 def seeds_of(family, depth):
