@@ -9,7 +9,7 @@ training. The last two are rates in absolute terms, with nothing tuned.
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise, product
 from math import nan
@@ -52,14 +52,21 @@ LISTED = "whether the rate that trains best follows the one-step scale"
 
 # What is asked for.
 
+
+def _each_once(given: Iterable[str]) -> list[str]:
+    """The families that are asked for by their own names or together."""
+    return list(dict.fromkeys(name for asked in given for name in first_steps.TOGETHER.get(asked, (asked,))))
+
+
 NETS, TRAINING = "nets", "training"
 OPTIONS = (
     Option(
         "families",
-        "families of nets (quote names of several words), of --data, or each 'FAMILY on SOURCE'",
+        "families of nets (quote names of several words), of --data, or each 'FAMILY on SOURCE'; several at once are "
+        f"{', '.join(map(repr, first_steps.TOGETHER))}",
         metavar="NAME",
         many="+",
-        check=lambda written, given: list(dict.fromkeys(given)),
+        check=lambda _, given: _each_once(given),
         group=NETS,
     ),
     Option(

@@ -51,6 +51,9 @@ OF_MEDIAN = (np.pi / 2) ** 0.5
 # on other data than those of the second.
 CONNECTED, CONVOLUTIONAL = "fully-connected", "convolutional"
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
+# Families that are asked for by one name.
+TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()}
+TOGETHER |= {"residual nets on both data": BY_KIND}
 
 
 def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descends: bool) -> tuple[str, Array]:
@@ -314,7 +317,7 @@ MORE_SEEDS = ("--draws", "96")
 
 def _own_run(optimizer: str, group: str, more_seeds: Sequence[str]) -> tuple[str, ...]:
     """What a run of one group alone is told; nothing where a run of all families is at hand."""
-    of_group = ("--families", *tuned_rates.GROUPS[group][1])
+    of_group = ("--families", group)
     if optimizer not in OF_ALL_FAMILIES:
         return of_group
     return (*of_group, *more_seeds) if more_seeds else ()
@@ -396,7 +399,7 @@ CLAIMS = (
         "and the other way round (convolutional); asked after E2 had failed under AdamW and four nets of each had "
         "been looked at, and before these runs",
         checks=tuple(
-            replace(check, arguments=("--families", *BY_KIND, *check.arguments))
+            replace(check, arguments=("--families", "residual nets on both data", *check.arguments))
             for check in checks_of_optimizers(NAME, judge_named_by_kind, ("sgd", "adamw"))
         ),
         preset=PRESET,
@@ -415,7 +418,7 @@ CLAIMS = (
         "tenth of the rate of the least loss, the one counts that is nearer on these nets; written down before these "
         "runs",
         checks=tuple(
-            replace(check, arguments=("--families", *BY_KIND, *check.arguments))
+            replace(check, arguments=("--families", "residual nets on both data", *check.arguments))
             for check in checks_of_optimizers(NAME, judge_finder, ("sgd", "adamw"))
         ),
         preset=PRESET,

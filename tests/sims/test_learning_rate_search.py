@@ -283,6 +283,12 @@ def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
     np.testing.assert_equal(study._printed(family), printed)
 
 
+def test_families_have_names_together():
+    options = simulation.parse([*SMALL, "--families", "normalised nets", "mlp", "residual nets on both data"])
+    simulation.checked(options)
+    assert options.families == ["residual cnn init batch norm on mnist", "mlp", *first_steps.BY_KIND]
+
+
 def test_wider_nets_are_those_of_more_channels_and_units():
     """In all families, and in what the dataset says of itself."""
     given = ["--families", "mlp", "cnn", "transformer post", *SMALL]
