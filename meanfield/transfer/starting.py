@@ -161,17 +161,34 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
 }
 # The tuned optimizers: what others do has not been tried.
 TRIED = ("sgd", "adamw", "muon")
-LONGER = (
-    "training as long as in the trials: eight times the steps lowered tuned rates of AdamW by a factor of 1.5, about "
-    "T^(-0.2) in T steps; those of descent stayed"
-)
 OF_CHARACTERS = (
     "tuned rates of GPTs of characters that learn, of 32 channels under AdamW, fell as L^(-0.14), not L^(-0.49) as one "
     "step says, with branches times L^(-1/2); with 1/L they stayed, as it says (E1e)"
 )
-CONSTANT_RATE = (
-    "a constant rate: peaks of a warmup and a cosine that train best were 1.7 to 3.6 times as large in a first look"
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """How tuned rates went with the steps T, the batch B and the schedule, in nets of 4 units that learn.
+
+    Attributes:
+        steps: exponent in T of tuned constant rates. ``batch``: exponent in B of the tuned rate over the scale that
+            names it. Each with its standard error.
+        peak: tuned peaks of a warmup and a cosine over the tuned constant rate, the least and the largest over T.
+    """
+
+    steps: tuple[float, float]
+    batch: tuple[float, float]
+    peak: tuple[float, float]
+
+
+COURSES: Mapping[str, Course] = {
+    "sgd": Course(steps=(0.06, 0.04), batch=(0.39, 0.04), peak=(1.9, 2.2)),
+    "adamw": Course(steps=(-0.32, 0.04), batch=(0.22, 0.04), peak=(2.9, 3.7)),
+    "muon": Course(steps=(-0.63, 0.04), batch=(0.08, 0.04), peak=(2.7, 6.6)),
+}
+# Samples of a mini-batch of the trials, and a factor on the rate by another number that is worth a warning.
+TRIAL_BATCH, NOTABLE_OF_BATCH = 16, 1.25
 
 
 def calibration_of(net: Net, optimizer: str) -> Calibration:
@@ -205,8 +222,7 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
 
 def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:
     """`slopes_part` of each of these families that has one, that of AdamW for Lion."""
-    tried = "adamw" if optimizer == "lion" else optimizer
-    return [part for family in families if family in SLOPES and (part := slopes_part(family, tried))]
+    return [part for family in families if family in SLOPES and (part := slopes_part(family, _tried(optimizer)))]
 
 
 def misses(net: Net, optimizer: str) -> tuple[str, ...]:
@@ -332,7 +348,8 @@ def starting_rate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(net, data, optimizer=optimizer, workers=workers, resume_in=resume_in, **how)
-    sentences = (softened(scales), *misses(spec, name), *departures(spec, name))
+    of_batch = other_batch(spec, name, scales.attrs["batch_size"])
+    sentences = (softened(scales), of_batch, *misses(spec, name), *departures(spec, name))
     return with_rate(scales, calibration, premises_of(name, loss), sentences)
 
 
@@ -408,10 +425,33 @@ def premises_of(name: str, loss: str) -> tuple[str, ...]:
         name, f"{name} at its usual betas"
     )
     trained = () if loss == "cross_entropy" else (f"the trials were of cross-entropy; this loss is {loss}",)
+    course, (low, high) = COURSES[_tried(name)], COURSES[_tried(name)].peak
+    (in_steps, error), (in_batch, of_batch) = course.steps, course.batch
     return (
         f"nets of the size of those of the trials, trained by {kind}, without weight decay",
-        CONSTANT_RATE,
+        f"a constant rate: peaks of a warmup and a cosine that train best were {low:g} to {high:g} times as large (E3)",
         "inputs of mean 0 and variance 1",
         *trained,
-        LONGER,
+        f"as many steps as in the trials, of batches of {TRIAL_BATCH}: in nets of 4 units tuned rates went as "
+        f"T^({in_steps:g} +- {error:g}) over 128 to 2,048 steps T, and over this scale as B^({in_batch:g} +- "
+        f"{of_batch:g}) over batches B of 16 to 256 (E3)",
     )
+
+
+def other_batch(net: Net, name: str, batch_size: int) -> str:
+    """By how much a batch of another size than that of the trials moved tuned rates; empty where that is little.
+
+    Samples of Transformers are of several tokens, and were in batches of their own sizes.
+    """
+    factor = (batch_size / TRIAL_BATCH) ** COURSES[_tried(name)].batch[0]
+    if isinstance(net, TokenStream) or 1 / NOTABLE_OF_BATCH < factor < NOTABLE_OF_BATCH:
+        return ""
+    return (
+        f"trials had batches of {TRIAL_BATCH}, and this one has {batch_size:,}: as tuned rates went with batches of "
+        f"16 to 256 in nets of 4 units, the one that trains best is {factor:.2g} times this rate (E3)"
+    )
+
+
+def _tried(name: str) -> str:
+    """The optimizer of the trials whose numbers serve this one: Lion's first step is that of AdamW."""
+    return "adamw" if name == "lion" else name

@@ -66,6 +66,7 @@ def test_nets_of_which_a_tenth_die_have_no_interval():
     found, sentences = started(mf.MLP(depth=6, width=3, input_width=8, outputs=3), optimizer="adamw", batch_size=2)
     assert float(found["low"]) == 0
     assert 0 < float(found["rate"]) < float(found["high"]) == math.inf
+    assert "trials had batches of 16, and this one has 2: " in sentences.pop()
     assert sentences == [
         "a tenth or more of the drawn nets do not move at their first step, as their gradients are 0 "
         "and units have died: their rates have no end, and so has the interval; give a larger width or a smaller depth"
@@ -124,7 +125,29 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
     for sentence, expected in zip(sentences, words, strict=True):
         assert expected in sentence
     assert found.attrs["warnings"] == "; ".join(sentences)
-    assert "eight times the steps lowered tuned rates of AdamW" in found.attrs["premises"]
+    in_steps = {"sgd": "0.06", "muon": "-0.63"}.get(optimizer, "-0.32")
+    assert f"tuned rates went as T^({in_steps} +- 0.04) over 128 to 2,048 steps T" in found.attrs["premises"]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "batch_size", "factor"),
+    [
+        ("sgd", 64, "1.7"),
+        ("sgd", 8, "0.76"),
+        ("sgd", 24, ""),
+        ("adamw", 64, "1.4"),
+        ("lion", 64, "1.4"),
+        ("adamw", 32, ""),
+    ],
+)
+def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer, batch_size, factor):
+    _, sentences = started(optimizer=optimizer, batch_size=batch_size)
+    said = [sentence for sentence in sentences if "trials had batches of 16" in sentence]
+    expected = (
+        f"has {batch_size}: as tuned rates went with batches of 16 to 256 in nets of 4 units, the one that trains"
+    )
+    assert len(said) == bool(factor)
+    assert all(f"{expected} best is {factor} times this rate (E3)" in sentence for sentence in said)
 
 
 @pytest.mark.parametrize(
