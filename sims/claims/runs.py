@@ -191,12 +191,31 @@ def as_they_are(claims: Sequence[Claim], run: RunOptions, folder: Path) -> dict[
         path, command = folder / f"{job.name}.nc", " ".join([f"python -m {job.title}", *_sizes(job, run)])
         if (dataset := as_it_is(path)) is None:
             continue
-        if dataset.attrs["command"] != command:
+        if not _asks_the_same(dataset.attrs["command"], command):
             raise ValueError(f"{path} is of {dataset.attrs['command']!r}, and these claims rest on {command!r}")
         made[job.name] = Evidence(job.name, command, path, dataset)
     if not made:
         raise ValueError(f"{folder} holds no run that these claims rest on: drop --as-they-are, to make them")
     return made
+
+
+# What an option's parser leaves beside the options: itself, and the command as it was given.
+HOW_GIVEN = ("parser", "command")
+
+
+def _asks_the_same(*commands: str) -> bool:
+    """Whether commands ask one simulation for the same run, in whatever order, with defaults written out or not."""
+    asked = [command.split(maxsplit=3)[:3] for command in commands]
+    if asked[0] != asked[1]:
+        return commands[0] == commands[1]
+    experiment = simulation(asked[0][2].removeprefix("sims."))
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            options = [vars(experiment.parse(shlex.split(command)[3:])) for command in commands]
+    except SystemExit:  # an option that another version had
+        return False
+    first, second = ({name: value for name, value in of.items() if name not in HOW_GIVEN} for of in options)
+    return first == second
 
 
 def _jobs(claims: Sequence[Claim]) -> list[Job]:

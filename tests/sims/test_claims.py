@@ -187,6 +187,12 @@ def test_finished_runs_are_judged_as_they_are(folder, tmp_path, monkeypatch, cap
     }.items():
         assert simulation.main([*arguments, *more.split()]) == 2
         assert words in capsys.readouterr().err
+    made = xr.load_dataset(own / "looped_energy.nc", engine="netcdf4")
+    kept = {"python -m sims.looped_energy --seed 0 --preset smoke": 1, "python -m sims.looped_energy --preset smoke": 1}
+    for other, status in {**kept, "python -m sims.looped_energy --preset smoke --gone": 2, "another": 2}.items():
+        monkeypatch.setattr(runs_of_claims, "as_it_is", lambda path, as_=other: made.assign_attrs(command=as_))
+        assert simulation.main(["--only", "L2", *arguments[2:]]) == status
+    monkeypatch.undo()
     (own / "looped_energy.nc").write_bytes(b"no dataset")
     assert simulation.main(arguments) == 2
     assert "is no finished run as it was written" in capsys.readouterr().err
