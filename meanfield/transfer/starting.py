@@ -117,9 +117,16 @@ CALIBRATIONS: Mapping[str, Mapping[str, Calibration]] = {
 }
 
 # Slopes over depths 2 .. 16 where they part: tuned, by the first step of all layers, relative and outputs, and on what.
-PRE_NORM, POST_NORM, ROOT_LOOPS = "pre-norm Transformers", "post-norm Transformers", "loops of factor L^(-1/2)"
+PLAIN, PRE_NORM, POST_NORM, ROOT_LOOPS = (
+    "plain nets",
+    "pre-norm Transformers",
+    "post-norm Transformers",
+    "loops of factor L^(-1/2)",
+)
 ON_DIGITS, ON_MNIST = "on digits,", "on MNIST, of 32 channels that learn,"
+BESIDE_ADAMW = "of Muon with AdamW on digits, of width 64 that learn,"
 SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, float, float], str]]] = {
+    PLAIN: {"muon": (-1.01, (-0.55, -0.71, -0.14), BESIDE_ADAMW)},
     PRE_NORM: {
         "sgd": (-0.35, (-1.16, -0.79, -0.68), ON_MNIST),
         "adamw": (-0.64, (-1.18, -0.83, -0.91), ON_DIGITS),
@@ -152,7 +159,6 @@ UNTRIED_CONVOLUTIONS = (
     "have been 6 to 12 times the one that trains best, in a first look with two seeds"
 )
 # The scale of the outputs over tuned rates of descent, where it left the factor of `CALIBRATIONS`.
-PLAIN = "plain nets"
 OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
     PLAIN: (0.46, 3.9),
     PRE_NORM: (0.79, 1.9),
@@ -160,7 +166,7 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
     ROOT_LOOPS: (0.01, 0.36),
 }
 # The tuned optimizers: what others do has not been tried.
-TRIED = ("sgd", "adamw", "muon")
+TRIED = ("sgd", "adamw", "muon", "muon-adamw")
 OF_CHARACTERS = (
     "tuned rates of GPTs of characters that learn, of 32 channels under AdamW, fell as L^(-0.14), not L^(-0.49) as one "
     "step says, with branches times L^(-1/2); with 1/L they stayed, as it says (E1e)"
@@ -453,5 +459,5 @@ def other_batch(net: Net, name: str, batch_size: int) -> str:
 
 
 def _tried(name: str) -> str:
-    """The optimizer of the trials whose numbers serve this one: Lion's first step is that of AdamW."""
-    return "adamw" if name == "lion" else name
+    """The optimizer of the trials whose numbers serve this one: Lion's step is AdamW's; Muon had AdamW beside it."""
+    return {"lion": "adamw", "muon-adamw": "muon"}.get(name, name)

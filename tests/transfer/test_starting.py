@@ -106,6 +106,12 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
         (IMAGES, IMAGE_DATA, "adamw", []),
         (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["0.73 to 6.2 times the tuned"]),
         (
+            mf.MLP(depth=2, width=8, input_width=8, outputs=3),
+            DATA,
+            "muon",
+            ["0.8 to 25", "plain nets fell as L^(-1.01)"],
+        ),
+        (
             mf.Transformer(**TOKENS, norm="pre"),
             TOKEN_DATA,
             "adamw",
