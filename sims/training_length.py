@@ -135,7 +135,7 @@ PRESETS = {
         **SHARED,
     ),
     "evidence": Preset(
-        "80 min",
+        "100 min",
         families=FAMILIES,
         depth=4,
         width=64,
