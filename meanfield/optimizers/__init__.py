@@ -1,6 +1,6 @@
 """Optimizers as pure functions of a state and a gradient, by the names that hyperparameter tables use."""
 
-from meanfield.optimizers.base import Gradient, Optimizer, StepPlace
+from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.by_name import (
     FIRST_STEPS,
     HYBRIDS,
@@ -26,9 +26,9 @@ __all__ = [
     "Muon",
     "MuonKimi",
     "Optimizer",
+    "Place",
     "Shampoo",
     "Sophia",
-    "StepPlace",
     "optimizer_of_role",
     "require_optimizer",
 ]

@@ -31,7 +31,7 @@ class Gradient:
 
 
 @dataclass(frozen=True)
-class StepPlace:
+class Place:
     """Where a step is made: the matrix as it stands, its learning rate and its epsilon."""
 
     weights: Array
@@ -81,7 +81,7 @@ class Optimizer(ABC):
         return False
 
     @abstractmethod
-    def step(self, state: Any, gradient: Gradient, place: StepPlace) -> tuple[Direction, Any]:
+    def step(self, state: Any, gradient: Gradient, place: Place) -> tuple[Direction, Any]:
         """The direction A and the state after it; the state before the first step is None.
 
         Raises:

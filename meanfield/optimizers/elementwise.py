@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from meanfield.common.array_libraries import library_of
 from meanfield.common.validation import Array
-from meanfield.optimizers.base import Gradient, Optimizer, StepPlace, blocks, fresh
+from meanfield.optimizers.base import Gradient, Optimizer, Place, blocks, fresh
 from meanfield.optimizers.linear_algebra import Direction, add_momentum
 
 
@@ -15,7 +15,7 @@ class SGD(Optimizer):
     momentum: float = 0.9
     elementwise = True
 
-    def step(self, state: Direction | None, gradient: Gradient, place: StepPlace) -> tuple[Direction, Direction | None]:
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction | None]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         return moved, moved if self.momentum else None
 
@@ -40,7 +40,7 @@ class AdamW(Optimizer):
     beta2: float = 0.95
     elementwise = takes_epsilon = True
 
-    def step(self, state: AdamMoments | None, gradient: Gradient, place: StepPlace) -> tuple[Array, AdamMoments]:
+    def step(self, state: AdamMoments | None, gradient: Gradient, place: Place) -> tuple[Array, AdamMoments]:
         slope, xp = gradient.slope, library_of(place.weights)
         steps = 1 + (state.steps if state else 0)
         bias = 1 - self.beta1**steps, 1 - self.beta2**steps
@@ -67,7 +67,7 @@ class Lion(Optimizer):
     beta2: float = 0.99
     elementwise = True
 
-    def step(self, state: Array | None, gradient: Gradient, place: StepPlace) -> tuple[Array, Array]:
+    def step(self, state: Array | None, gradient: Gradient, place: Place) -> tuple[Array, Array]:
         slope, xp = gradient.slope, library_of(place.weights)
         direction, mean = xp.empty_like(place.weights), xp.empty_like(place.weights)
         for block in blocks(slope):
@@ -103,7 +103,7 @@ class Sophia(Optimizer):
         return self.sampled
 
     def step(
-        self, state: tuple[Array, Array] | None, gradient: Gradient, place: StepPlace
+        self, state: tuple[Array, Array] | None, gradient: Gradient, place: Place
     ) -> tuple[Array, tuple[Array, Array]]:
         slope, curvature, xp = gradient.slope, gradient.curvature, library_of(place.weights)
         if curvature is None:

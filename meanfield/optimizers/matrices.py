@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from meanfield.common.validation import Array
-from meanfield.optimizers.base import Gradient, NoStep, Optimizer, StepPlace
+from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place
 from meanfield.optimizers.linear_algebra import (
     SMALLEST,
     Direction,
@@ -45,7 +45,7 @@ class Muon(Optimizer):
     def takes_stacks(self) -> bool:
         return True
 
-    def step(self, state: Direction | None, gradient: Gradient, place: StepPlace) -> tuple[Direction, Direction]:
+    def step(self, state: Direction | None, gradient: Gradient, place: Place) -> tuple[Direction, Direction]:
         moved = add_momentum(state, self.momentum, gradient.slope, 1.0)
         looked_at = add_momentum(moved, self.momentum, gradient.slope, 1.0)
         steps = self.newton_schulz_steps
@@ -88,9 +88,7 @@ class Shampoo(Optimizer):
     beta2: float = 0.95
     takes_epsilon = True
 
-    def step(
-        self, state: ShampooMoments | None, gradient: Gradient, place: StepPlace
-    ) -> tuple[Direction, ShampooMoments]:
+    def step(self, state: ShampooMoments | None, gradient: Gradient, place: Place) -> tuple[Direction, ShampooMoments]:
         before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
         left, right = second_moments(before[1], before[2], gradient.slope, self.beta2)
         mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
@@ -176,7 +174,7 @@ class SOAP(Optimizer):
     beta3: float = 0.95
     takes_epsilon = True
 
-    def step(self, state: SOAPMoments | None, gradient: Gradient, place: StepPlace) -> tuple[Factored, SOAPMoments]:
+    def step(self, state: SOAPMoments | None, gradient: Gradient, place: Place) -> tuple[Factored, SOAPMoments]:
         before = (state.mean, state.left, state.right, state.steps) if state else (None, None, None, 0)
         left, right = second_moments(before[1], before[2], gradient.slope, self.beta3)
         mean = add_momentum(before[0], self.beta1, gradient.slope, 1 - self.beta1)
@@ -267,7 +265,7 @@ class SSO(Optimizer):
     momentum: float = 0.9
     tolerance: float = 1e-9
 
-    def step(self, state: Running | None, gradient: Gradient, place: StepPlace) -> tuple[Factored, Running]:
+    def step(self, state: Running | None, gradient: Gradient, place: Place) -> tuple[Factored, Running]:
         moved = add_momentum(state.momentum if state else None, self.momentum, gradient.slope, 1.0)
         outputs, inputs = place.weights.shape
         radius = float(np.sqrt(outputs / inputs))

@@ -107,7 +107,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         listed = require_instance("weights", self.weights, tuple | list, "a sequence of parameters")
-        weights = tuple(require_instance("an entry of weights", each, ModelWeight, "a Weight") for each in listed)
+        weights = tuple(require_instance("an entry of weights", each, ModelWeight, "a ModelWeight") for each in listed)
         if not weights:
             raise ValueError("the recipe has no parameters; give those of a model that trains")
         object.__setattr__(self, "weights", weights)

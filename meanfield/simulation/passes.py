@@ -40,9 +40,9 @@ from meanfield.simulation.maps.weighted import by_use, side_by_side
 from meanfield.simulation.weights import Weights
 
 # A map's place in a net: its unit, counted from 0, and its place among the unit's maps.
-Place = tuple[int, int]
+MapPlace = tuple[int, int]
 # Errors at the outputs of maps with weights.
-ErrorsByPlace = MutableMapping[Place, Any]
+ErrorsByPlace = MutableMapping[MapPlace, Any]
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Forward:
 class Moves(Protocol):
     """What every map's own weights do to its output when they move."""
 
-    def of(self, place: Place) -> Any:
+    def of(self, place: MapPlace) -> Any:
         """Delta W X (D, C', r B, S) at this place, a fresh array, or None where they do not."""
 
 
@@ -292,14 +292,14 @@ def release(net: Net, number: int, weights: Weights) -> None:
 class WeightMoves(ABC):
     """The changes that moved weights make at their places; a weight is moved at all its uses when first asked for."""
 
-    def __init__(self, state: Forward, places: Iterable[Place]) -> None:
+    def __init__(self, state: Forward, places: Iterable[MapPlace]) -> None:
         self._state = state
-        self._uses: dict[tuple[Weight, ...], list[Place]] = defaultdict(list)
+        self._uses: dict[tuple[Weight, ...], list[MapPlace]] = defaultdict(list)
         for place in places:
             self._uses[state.net.units[place[0]].maps[place[1]].weights].append(place)
-        self._made: dict[Place, Any] = {}
+        self._made: dict[MapPlace, Any] = {}
 
-    def of(self, place: Place) -> Any:
+    def of(self, place: MapPlace) -> Any:
         if place not in self._made:
             places = self._uses[self._state.net.units[place[0]].maps[place[1]].weights]
             passages = [(self._state.passages[number], at) for number, at in places]
@@ -313,7 +313,7 @@ class WeightMoves(ABC):
         return self._made.pop(place)
 
     @abstractmethod
-    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+    def _moved(self, places: list[MapPlace], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         """Delta W X at all uses of one weight, or of one stack of them, from the maps and what they see there."""
 
 
@@ -324,11 +324,11 @@ class GradientMoves(WeightMoves):
     whichever is less work. The ``errors`` are used up: each is let go once its weight has moved.
     """
 
-    def __init__(self, state: Forward, errors: MutableMapping[Place, Any]) -> None:
+    def __init__(self, state: Forward, errors: MutableMapping[MapPlace, Any]) -> None:
         super().__init__(state, sorted(errors))
         self._errors = errors
 
-    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+    def _moved(self, places: list[MapPlace], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         errors = [self._errors.pop(place) for place in places]
         return weighted_operation_of(maps[0]).moves(maps, errors, seen, setting)
 
@@ -342,7 +342,7 @@ def gradient_changes(state: Forward, output_error: Any) -> Iterator[Any]:
 
 
 # Delta W X (D, rows, places B S) for the weights of these places, stacked as they are, given X of all places.
-MatrixProduct = Callable[[list[Place], Any], Any]
+MatrixProduct = Callable[[list[MapPlace], Any], Any]
 
 
 class MatrixMoves(WeightMoves):
@@ -360,7 +360,7 @@ class MatrixMoves(WeightMoves):
         super().__init__(state, [(number, place) for number, place, _ in places])
         self._product = product
 
-    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+    def _moved(self, places: list[MapPlace], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         patches = [weighted_operation_of(spec).patches(spec, x, setting) for spec, x in zip(maps, seen, strict=True)]
         moved = self._product(places, side_by_side(patches, setting))
         rows_and_sites = (setting.samples, patches[0].shape[2] // setting.samples)

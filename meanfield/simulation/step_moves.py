@@ -17,12 +17,20 @@ from meanfield.common.array_libraries import is_on_host, library_of, on_host
 from meanfield.common.validation import Array, PremiseWarning
 from meanfield.nets.maps import Weight
 from meanfield.nets.net import Chain, Net
-from meanfield.optimizers.base import Gradient, NoStep, Optimizer, StepPlace, blocks, fresh, times
+from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, blocks, fresh, times
 from meanfield.optimizers.first_steps import SMALL_STEP, FirstStep
 from meanfield.optimizers.linear_algebra import Direction, Factored, brought, dense, of_net
 from meanfield.simulation.maps.base import Multiplier, Setting, Use, WeightedOperation, weighted_operation_of
 from meanfield.simulation.maps.weighted import VectorOperation, side_by_side
-from meanfield.simulation.passes import ErrorsByPlace, Forward, Place, WeightMoves, backward, gradient_changes, tangent
+from meanfield.simulation.passes import (
+    ErrorsByPlace,
+    Forward,
+    MapPlace,
+    WeightMoves,
+    backward,
+    gradient_changes,
+    tangent,
+)
 from meanfield.simulation.training.losses import LOSSES
 from meanfield.simulation.weights import Dense, grouped
 
@@ -158,7 +166,7 @@ class StepMoves(WeightMoves):
         self._errors, self._step, self._given, self._columns = errors, step, columns, columns + len(sums)
         self._role_of, self._decay, self._sums, self._kept = role_of, weight_decay, sums, kept
 
-    def _moved(self, places: list[Place], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
+    def _moved(self, places: list[MapPlace], maps: list[Any], seen: Iterable[Any], setting: Setting) -> list[Any]:
         """One weight after the other, of those side by side."""
         own = weighted_operation_of(maps[0])
         errors, first, by_weight = [self._error(place, setting) for place in places], 0, []
@@ -173,7 +181,7 @@ class StepMoves(WeightMoves):
         parts = zip(*by_weight, strict=True)
         return [rows[0] if len(rows) == 1 else self._state.arrays.xp.concatenate(rows, axis=1) for rows in parts]
 
-    def _error(self, place: Place, setting: Setting) -> Any:
+    def _error(self, place: MapPlace, setting: Setting) -> Any:
         """The error at a place, with the sums of its columns behind those given."""
         error = self._errors.pop(place)
         if not self._sums:
@@ -259,7 +267,7 @@ class StepMoves(WeightMoves):
         return by_group
 
     def _direction(self, weight: Weight, gradient: Gradient, matrix: Any) -> Direction:
-        place = StepPlace(matrix.matrix, SMALL_STEP, self._step.epsilon)
+        place = Place(matrix.matrix, SMALL_STEP, self._step.epsilon)
         try:
             return self._method(weight).step(None, gradient, place)[0]
         except NoStep as error:

@@ -209,6 +209,11 @@ def taken_batches(batches: Iterable[Any], most: int, seed: int) -> list[tuple[An
     return [(inputs, targets) for inputs, targets in taken]
 
 
+def samples_of(inputs: Any) -> int:
+    """How many samples a batch has: the length of the first tensor of its inputs that has one, or 1."""
+    return next((len(tensor) for tensor in tensors_of(inputs) if tensor.ndim), 1)
+
+
 def _require_alike(first: Any, batch: Any, number: int) -> None:
     """Raise TypeError where tensors of a batch are floats and those of the first are not, or the other way round."""
     for what, given, own in zip(("inputs", "targets"), first, batch, strict=True):

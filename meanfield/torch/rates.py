@@ -35,15 +35,18 @@ from meanfield.transfer.starting import (
     CONVOLUTIONAL,
     ERRORS_HELD,
     OF_CHARACTERS,
+    PLAIN_UNDER_MUON,
     POST_NORM,
     PRE_NORM,
     SCALES,
     SMALL_START,
     STARTED_SMALL,
     TRANSFORMER,
+    TRIAL_BATCH,
     UNTRIED_CONVOLUTIONS,
     calibrated,
     misses_of,
+    other_batch,
     premises_of,
     slopes_parts,
     softened,
@@ -51,7 +54,7 @@ from meanfield.transfer.starting import (
     with_rate,
 )
 
-# As users call the kinds of `meanfield.transfer.trials`.
+# As users call the kinds of `meanfield.transfer.starting`.
 KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
 
 
@@ -94,7 +97,8 @@ def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) 
     """One sentence for each way in which trials say that one step does not tell how models like this one train."""
     reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
     of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
-    return [*slopes_parts(families_of(kind, scales), optimizer), *of_tokens]
+    plain = [PLAIN_UNDER_MUON] if kind != "transformer" and optimizer == "muon" else []
+    return [*slopes_parts(families_of(kind, scales), optimizer), *plain, *of_tokens]
 
 
 # What losses of PyTorch are called that are the trials'.
@@ -161,12 +165,17 @@ def starting_rate(
     require_last(scales, calibration.of)
     of_loss = scales.attrs["loss"]
     premises = (
-        *premises_of(name, "cross_entropy" if of_loss in CROSS_ENTROPY else f"{of_loss}, which may be another"),
+        *premises_of(
+            name,
+            "cross_entropy" if of_loss in CROSS_ENTROPY else f"{of_loss}, which may be another",
+            tokens=kind == "transformer",
+        ),
         f"a model like {KINDS[kind]} of the trials, which were the library's families",
     )
     against = misses(kind, shown, scales, name), departures(kind, shown, scales, name)
+    of_batch = other_batch(name, scales.attrs.get("batch_size", TRIAL_BATCH), tokens=kind == "transformer")
     small = _started_small(scales) if calibration.of == "last" and kind == "transformer" else ""
-    found_rate = with_rate(scales, calibration, premises, [small, softened(scales), *against[0], *against[1]])
+    found_rate = with_rate(scales, calibration, premises, [small, softened(scales), of_batch, *against[0], *against[1]])
     return found_rate.assign_attrs(kind=kind)
 
 
@@ -203,8 +212,9 @@ def carry(
 
         rate x (median scale of the second model) / (median scale of the first)
 
-    with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon,
-    of the last layer under AdamW and Lion. Both models take the same batches and random numbers. It is a statement
+    with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon
+    (for plain nets under Muon the last layer's comes nearer, as a warning says), of the last layer under AdamW and
+    Lion. Both models take the same batches and random numbers. It is a statement
     about one step at initial weights; the answers of all four scales are given beside, and where they part, trust none
     without a second tuned rate.
 

@@ -26,7 +26,7 @@ from meanfield.common.validation import Array, require_draws
 from meanfield.quantities.registry import measured_dataset
 from meanfield.quantities.step_scales import relative, update_estimates
 from meanfield.simulation.step_moves import warn_unless_kept
-from meanfield.torch.models import RESET, ModelSource, call, named, on_model, taken_batches, trained
+from meanfield.torch.models import RESET, ModelSource, call, named, on_model, samples_of, taken_batches, trained
 from meanfield.torch.parts import block_calls, blocks, chosen, last_layer, leaves, normalised
 from meanfield.torch.passes import Call, Pass, Task, changes, gradients, mean_square, require_agreement
 from meanfield.torch.steps import LiveStep, Step, step_of
@@ -193,6 +193,7 @@ def _measured(
         "blocks": len(in_blocks),
         "block_names": " ".join(dict.fromkeys(each.module for each in in_blocks)),
         "normalised": normalised(model, made),
+        "batch_size": samples_of(task.inputs),
     }
     if kept := step.kept(model, slopes):
         said |= {"kept_share": kept[0], "epsilon": kept[1]}

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from meanfield.common.validation import Array
-from meanfield.optimizers import FIRST_STEPS, Gradient, Hybrid, Optimizer, StepPlace
+from meanfield.optimizers import FIRST_STEPS, Gradient, Hybrid, Optimizer, Place
 from meanfield.optimizers.base import NoStep
 from meanfield.optimizers.first_steps import GRADIENT, SIGN, SMALL_STEP, FirstStep
 from meanfield.optimizers.linear_algebra import dense
@@ -140,7 +140,7 @@ class NamedStep(Step):
 
     def _direction(self, name: str, role: str, slope: Array, weights: Array) -> Array:
         try:
-            place = StepPlace(weights, SMALL_STEP)
+            place = Place(weights, SMALL_STEP)
             return np.asarray(dense(self._step.method_of(role).step(None, Gradient(slope), place)[0]))
         except NoStep as error:
             raise ValueError(f"{self.name} has no first step from rest at {name!r}: {error}") from error

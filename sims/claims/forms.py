@@ -112,7 +112,8 @@ def _lacking(findings: Sequence[Finding]) -> str:
     asked = [finding for finding in findings if finding.verdict == Verdict.INCONCLUSIVE]
     made = [finding for finding in asked if finding.evidence != NOT_RUN]
     needs = [(finding.needed / finding.made, finding) for finding in made if finding.needed and finding.made]
-    parts = [f"runs: {len(asked) - len(made)} of {len(findings)} are not made yet"] if len(made) < len(asked) else []
+    missing = len(asked) - len(made)
+    parts = [f"{missing} of its {len(findings)} runs {'is' if missing == 1 else 'are'} not made yet"] if missing else []
     if needs and len(needs) == len(made):
         most = max(needs, key=lambda need: need[0])[1]
         parts.append(f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made")

@@ -207,12 +207,12 @@ def _asks_the_same(*commands: str) -> bool:
     """Whether commands ask one simulation for the same run, in whatever order, with defaults written out or not."""
     asked = [command.split(maxsplit=3)[:3] for command in commands]
     if asked[0] != asked[1]:
-        return commands[0] == commands[1]
+        return False
     experiment = simulation(asked[0][2].removeprefix("sims."))
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             options = [vars(experiment.parse(shlex.split(command)[3:])) for command in commands]
-    except SystemExit:  # an option that another version had
+    except (SystemExit, ValueError):  # an option that another version had, or no command
         return False
     first, second = ({name: value for name, value in of.items() if name not in HOW_GIVEN} for of in options)
     return first == second

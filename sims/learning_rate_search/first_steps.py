@@ -165,7 +165,8 @@ def _within_factor(dataset: xr.Dataset, off: Array, errors: Array, apart: Array,
         f"{10 ** far.max():.2g} times the tuned rate"
         for what, far in (("", off), (f"by {other} ", apart))
     )
-    counts = {"draws": dataset.attrs["draws"], "effective": float(dataset["located"].min()), "gaussian": True}
+    fewest = float(dataset["located"].where(tuned_rates.learning(dataset)).min())
+    counts = {"draws": dataset.attrs["draws"], "effective": fewest, "gaussian": True}
     return Contest(claim, rival, shown=shown, unit="in log10 of the rate", **counts)
 
 
@@ -232,7 +233,7 @@ class NamedByKind:
 
     def known(self, values: Any) -> Array:
         """Of the nets that learn, in a row."""
-        return (xr.DataArray(values) + 0 * self.off).values[np.isfinite(self.off.values)]
+        return (xr.DataArray(values) + 0 * self.off).transpose(*self.off.dims).values[np.isfinite(self.off.values)]
 
     @property
     def in_words(self) -> str:
@@ -283,7 +284,8 @@ def judge_finder(dataset: xr.Dataset) -> Contest | Ruling:
         f"{float(10 ** far.max()):.2g} times the tuned rate"
         for what, far in [("one step", off), *((f"range test, {name},", offs[name].where(both)) for name in offs)]
     )
-    counts = {"draws": dataset.attrs["draws"], "effective": float(at["located"].min()), "gaussian": True}
+    fewest = float(at["located"].where(both).min())
+    counts = {"draws": dataset.attrs["draws"], "effective": fewest, "gaussian": True}
     made = lower(saved, variance**0.5 / nets, unit="in decades", shown=f"of {nets} nets {shown}", **counts)
     return made.saying(made.shown, **words)
 
@@ -414,7 +416,7 @@ CLAIMS = (
         brief="one step names rates more closely than a learning-rate finder",
         printed="no sentence of a paper: a question of our own, whether one step does better than what users do",
         hypotheses=f"{TRAINED}; residual nets of variance 1/K, as in E2b, on which constants are not fitted; 100 steps "
-        "from 1e-7 to 10 by the rules of torch-lr-finder, from as many seeds; of its two rules, steepest descent and a "
+        "from 1e-7 to 10 by the rules of torch-lr-finder, from 12 seeds; of its two rules, steepest descent and a "
         "tenth of the rate of the least loss, the one counts that is nearer on these nets; written down before these "
         "runs",
         checks=tuple(

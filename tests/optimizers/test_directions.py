@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meanfield.optimizers import FIRST_STEPS, OPTIMIZERS, SSO
-from meanfield.optimizers.base import Gradient, StepPlace
+from meanfield.optimizers.base import Gradient, Place
 from meanfield.optimizers.linear_algebra import Factored, dense, newton_schulz, polar_factor
 from meanfield.optimizers.matrices import second_moments
 
@@ -23,7 +23,7 @@ def draw(shape, rank, seed=0):
 
 def first(name, gradient, weights, learning_rate=0.1):
     optimizer = SSO(0.0) if name == "sso" else FIRST_STEPS[name]
-    return dense(optimizer.step(None, gradient, StepPlace(weights, learning_rate))[0])
+    return dense(optimizer.step(None, gradient, Place(weights, learning_rate))[0])
 
 
 def compact(matrix):
@@ -151,16 +151,16 @@ def test_a_stack_steps_as_its_matrices_do_alone(shape, settings, name):
     for _ in range(4):
         left, right = (rng.normal(size=(3, side, 2)) for side in shape)
         left[1] = 0.0
-        place = StepPlace(np.zeros((3, *shape)))
+        place = Place(np.zeros((3, *shape)))
         direction, states[3] = optimizer.step(states[3], Gradient(Factored(left, right)), place)
         whole = dense(direction)
         for net in range(3):
             one = slice(net, net + 1)
-            gradient, place = Gradient(Factored(left[one], right[one])), StepPlace(np.zeros((1, *shape)))
+            gradient, place = Gradient(Factored(left[one], right[one])), Place(np.zeros((1, *shape)))
             direction, states[net] = optimizer.step(states[net], gradient, place)
             np.testing.assert_array_equal(whole[one], dense(direction))
         matrix = Gradient(Factored(left[2], right[2]))
-        direction, states[4] = optimizer.step(states[4], matrix, StepPlace(np.zeros(shape)))
+        direction, states[4] = optimizer.step(states[4], matrix, Place(np.zeros(shape)))
         np.testing.assert_allclose(whole[2], dense(direction), atol=1e-12 * np.abs(whole).max())
     assert not whole[1].any()
 
@@ -192,7 +192,7 @@ def test_sso_meets_both_constraints_in_wide_matrices(shape):
     radius, optimizer, state = np.sqrt(shape[0] / shape[1]), SSO(), None
     before = np.linalg.norm(weights, 2)
     for _ in range(2):
-        direction, state = optimizer.step(state, gradient, StepPlace(weights, 0.05))
+        direction, state = optimizer.step(state, gradient, Place(weights, 0.05))
         assert np.linalg.norm(dense(direction), 2) == pytest.approx(radius, rel=1e-8)
         weights = weights - 0.05 * dense(direction)
         assert np.linalg.norm(weights, 2) == pytest.approx(before, rel=1e-8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, Lion, Muon, Shampoo, Sophia
-from meanfield.optimizers.base import Gradient, StepPlace
+from meanfield.optimizers.base import Gradient, Place
 from meanfield.optimizers.linear_algebra import Factored, dense
 
 SHAPES = [(12, 12), (12, 5), (1, 9), (9, 1)]
@@ -20,7 +20,7 @@ def gradients(shape, steps=4, rank=2):
 def run(optimizer, shape, epsilon=EPSILON):
     state, directions = None, []
     for gradient in gradients(shape):
-        direction, state = optimizer.step(state, gradient, StepPlace(np.zeros(shape), 0.1, epsilon))
+        direction, state = optimizer.step(state, gradient, Place(np.zeros(shape), 0.1, epsilon))
         directions.append(dense(direction))
     return directions
 
@@ -85,8 +85,8 @@ def test_muon_orthogonalises_nesterov_momentum(shape):
 @pytest.mark.parametrize("optimizer", [AdamW(), Lion(), Sophia(), Shampoo()])
 def test_steps_change_nothing_they_were_given(optimizer):
     first, second = gradients((6, 6))[:2]
-    _, state = optimizer.step(None, first, StepPlace(np.zeros((6, 6))))
-    again = [dense(optimizer.step(state, second, StepPlace(np.zeros((6, 6))))[0]) for _ in range(2)]
+    _, state = optimizer.step(None, first, Place(np.zeros((6, 6))))
+    again = [dense(optimizer.step(state, second, Place(np.zeros((6, 6))))[0]) for _ in range(2)]
     np.testing.assert_array_equal(*again)
 
 
@@ -95,7 +95,7 @@ def test_sso_stays_on_its_sphere():
     weights, state = rng.normal(size=(12, 12)), None
     start = np.linalg.norm(weights, 2)
     for gradient in gradients((12, 12)):
-        direction, state = SSO().step(state, gradient, StepPlace(weights, 0.05))
+        direction, state = SSO().step(state, gradient, Place(weights, 0.05))
         weights = weights - 0.05 * dense(direction)
         assert np.linalg.norm(weights, 2) == pytest.approx(start, rel=1e-7)
 
@@ -104,7 +104,7 @@ def test_sso_steps_by_its_momentum():
     """Each step is the first one of the sum of all gradients so far, those before each 0.9 of what they were."""
     weights, state, total = np.random.default_rng(6).normal(size=(9, 9)), None, np.zeros((9, 9))
     for gradient in gradients((9, 9)):
-        direction, state = SSO().step(state, gradient, StepPlace(weights, 0.05))
+        direction, state = SSO().step(state, gradient, Place(weights, 0.05))
         total = 0.9 * total + gradient.slope.dense()
-        alone, _ = SSO().step(None, Gradient(total), StepPlace(weights, 0.05))
+        alone, _ = SSO().step(None, Gradient(total), Place(weights, 0.05))
         np.testing.assert_allclose(dense(direction), dense(alone), atol=1e-6)

@@ -69,7 +69,7 @@ def test_open_claims_say_what_is_lacking():
     assert table_of([unknown]).rows[0][-1] == ""
     waiting = replace(by_draws, findings=[*by_draws.findings, replace(few, evidence=NOT_RUN, needed=None, made=None)])
     assert table_of([waiting]).rows[0][-1] == (
-        "runs: 1 of 4 are not made yet; draws: about 1,900 would decide, 16 are made"
+        "1 of its 4 runs is not made yet; draws: about 1,900 would decide, 16 are made"
     )
     assert "would decide" in section_of(by_draws).markdown()
 

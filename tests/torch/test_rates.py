@@ -47,8 +47,8 @@ def test_a_rate_to_start_from_is_that_of_the_same_net(family, optimizer):
     for name in ("scale", "scale_over_rate", "factor", "rests_on"):
         assert measured.attrs[name] == expected.attrs[name]
     assert measured.attrs["kind"] == KINDS[family]
-    plain = {each for each in said if "plain nets" in each}  # a module does not tell whether it skips
-    assert also_said == said - plain
+    plain = {each for each in said | also_said if "plain nets" in each}  # a module does not tell whether it skips
+    assert also_said - plain == said - plain
     assert measured.attrs["premises"].startswith(expected.attrs["premises"])
 
 

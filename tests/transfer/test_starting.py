@@ -101,7 +101,7 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
         (NET, DATA, "sgd", []),
         (NET, DATA, "adamw", []),
         (NET, DATA, "lion", ["no net was trained by Lion"]),
-        (NET, DATA, "muon", ["0.8 to 25 times"]),
+        (NET, DATA, "muon", ["0.8 to 29 times"]),
         (mf.MLP(depth=8, width=8, input_width=8, outputs=3), DATA, "adamw", []),
         (IMAGES, IMAGE_DATA, "adamw", []),
         (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["0.73 to 6.2 times the tuned"]),
@@ -109,7 +109,7 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
             mf.MLP(depth=2, width=8, input_width=8, outputs=3),
             DATA,
             "muon",
-            ["0.8 to 25", "plain nets fell as L^(-1.01)"],
+            ["0.8 to 29", "plain nets that learn fell over 2 to 16 layers as L^(-1.01)"],
         ),
         (
             mf.Transformer(**TOKENS, norm="pre"),
@@ -131,29 +131,41 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
     for sentence, expected in zip(sentences, words, strict=True):
         assert expected in sentence
     assert found.attrs["warnings"] == "; ".join(sentences)
-    in_steps = {"sgd": "0.06", "muon": "-0.63"}.get(optimizer, "-0.32")
-    assert f"tuned rates went as T^({in_steps} +- 0.04) over 128 to 2,048 steps T" in found.attrs["premises"]
+    of, in_steps = {
+        "sgd": ("descent", "0.01 +- 0.03"),
+        "muon": ("Muon with AdamW", "-0.35 +- 0.04"),
+    }.get(optimizer, ("AdamW", "-0.15 +- 0.03"))
+    expected = f"tuned rates of {of}, in nets of 4 units, went as T^({in_steps}) with batches of 16"
+    assert expected in found.attrs["premises"]
+    of_batches = isinstance(net, mf.Transformer)
+    assert ("as many steps as in the trials, of batches of 16" in found.attrs["premises"]) is not of_batches
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "batch_size", "factor"),
+    ("optimizer", "batch_size", "factors"),
     [
-        ("sgd", 64, "1.7"),
-        ("sgd", 8, "0.76"),
-        ("sgd", 24, ""),
-        ("adamw", 64, "1.4"),
-        ("lion", 64, "1.4"),
-        ("adamw", 32, ""),
+        ("sgd", 64, ("1.6", "1.7")),
+        ("sgd", 8, ("0.78", "0.76")),
+        ("sgd", 24, ()),
+        ("adamw", 64, ("1.7", "1")),
+        ("lion", 64, ("1.7", "1")),
+        ("adamw", 24, ()),
+        ("muon", 64, ("1.6", "0.76")),
     ],
 )
-def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer, batch_size, factor):
+def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer, batch_size, factors):
     _, sentences = started(optimizer=optimizer, batch_size=batch_size)
     said = [sentence for sentence in sentences if "trials had batches of 16" in sentence]
-    expected = (
-        f"has {batch_size}: as tuned rates went with batches of 16 to 256 in nets of 4 units, the one that trains"
-    )
-    assert len(said) == bool(factor)
-    assert all(f"{expected} best is {factor} times this rate (E3)" in sentence for sentence in said)
+    assert len(said) == bool(factors)
+    if factors:
+        short, long = factors
+        assert f"and this one has {batch_size}: " in said[0]
+        assert f"is {short} times this rate after 128 steps, and {long} times after 2,048 (E3)" in said[0]
+
+
+def test_nothing_is_said_of_the_batches_of_transformers():
+    _, sentences = started(mf.Transformer(**TOKENS, norm="post"), TOKEN_DATA, batch_size=2)
+    assert not [sentence for sentence in sentences if "batches of 16" in sentence]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 
 from meanfield.common.validation import Array, require_choice
 from meanfield.nets.net import Net
-from meanfield.optimizers.base import Gradient, Optimizer, StepPlace, times
+from meanfield.optimizers.base import Gradient, Optimizer, Place, times
 from meanfield.optimizers.by_name import FIRST_STEPS, OPTIMIZERS, optimizer_of_role, require_optimizer
 from meanfield.optimizers.linear_algebra import (
     Direction,
@@ -205,7 +205,7 @@ def _norms_of(weights: Array, gradient: Gradient, method: Optimizer, rate: float
     for net, own in enumerate(weights):
         slope = of_net(gradient.slope, net)
         curvature = None if gradient.curvature is None else of_net(gradient.curvature, net)
-        direction, _ = method.step(None, Gradient(slope, curvature), StepPlace(own, rate))
+        direction, _ = method.step(None, Gradient(slope, curvature), Place(own, rate))
         norms.append([_norm(own), _norm(direction), spectral_norm(slope, NORM_TOLERANCE), _element(slope)])
     return norms
 

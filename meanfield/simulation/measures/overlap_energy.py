@@ -48,7 +48,7 @@ from meanfield.nets.layered import Sequential
 from meanfield.nets.net import Net
 from meanfield.simulation.kernels.gaussians import NormalSource
 from meanfield.simulation.maps.base import operation_of, weighted_operation_of
-from meanfield.simulation.passes import Forward, GradientMoves, Passage, Place, backward, tangent
+from meanfield.simulation.passes import Forward, GradientMoves, MapPlace, Passage, backward, tangent
 
 # So many units are never all off: the chance is 2^-20.
 FEWEST = 20
@@ -95,7 +95,7 @@ class RecordedMoves(GradientMoves):
         self.error_energies: list[Any] = []
         self.gradient_energies: list[Any] = []
 
-    def of(self, place: Place) -> Any:
+    def of(self, place: MapPlace) -> Any:
         error = self._labels(self._errors[place])
         moved = super().of(place)
         self.error_energies.append((error * error).sum(axis=(1, 2), dtype="float64"))

@@ -52,9 +52,9 @@ from meanfield.simulation.passes import (
     ErrorsByPlace,
     Forward,
     GradientMoves,
+    MapPlace,
     MatrixMoves,
     Moves,
-    Place,
     WalkedUnit,
     backward,
     forward,
@@ -358,7 +358,7 @@ def random_signs(rows: int, columns: int, generators: list[Generator]) -> Array:
 
 
 def _isotropic(state: Forward, downhill: Callable[[], ErrorsByPlace], generators: list[Generator]) -> Moves:
-    def moved(places: list[Place], patches: Array) -> Array:
+    def moved(places: list[MapPlace], patches: Array) -> Array:
         unit, number = places[0]
         rows = sum(weight.shape[0] for weight in state.net.units[unit].maps[number].weights)
         signs = random_signs(rows, patches.shape[1], generators)
@@ -370,7 +370,7 @@ def _isotropic(state: Forward, downhill: Callable[[], ErrorsByPlace], generators
 def _aligned(state: Forward, downhill: Callable[[], ErrorsByPlace], generators: list[Generator]) -> Moves:
     errors = downhill()
 
-    def moved(places: list[Place], patches: Array) -> Array:
+    def moved(places: list[MapPlace], patches: Array) -> Array:
         rows = [errors[place].reshape(*errors[place].shape[:2], -1) for place in places]
         signs = np.concatenate(rows, axis=2) @ patches.swapaxes(1, 2)
         np.sign(signs, out=signs)

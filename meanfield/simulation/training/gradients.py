@@ -22,13 +22,13 @@ from meanfield.simulation.kernels.stencils import draws_side_by_side
 from meanfield.simulation.maps.base import Use, operation_of, weighted_operation_of
 from meanfield.simulation.maps.weighted import rectified_net
 from meanfield.simulation.maps.weightless import Masks
-from meanfield.simulation.passes import Forward, Place, backward, forward, through_readout
+from meanfield.simulation.passes import Forward, MapPlace, backward, forward, through_readout
 from meanfield.simulation.training.data import Data
 from meanfield.simulation.training.losses import Loss
 from meanfield.simulation.weights import Weights, given_weights
 
 
-class _Arriving(dict[Place, Any]):
+class _Arriving(dict[MapPlace, Any]):
     """Errors as the backward pass brings them; ``tell`` gets all uses of a weight once the last has come."""
 
     def __init__(self, state: Forward, tell: Callable[[str, list[Use]], None]) -> None:
@@ -36,7 +36,7 @@ class _Arriving(dict[Place, Any]):
         self._missing = dict(state.net.use_counts)
         self._waiting: dict[str, list[Use]] = defaultdict(list)
 
-    def __setitem__(self, place: Place, error: Any) -> None:
+    def __setitem__(self, place: MapPlace, error: Any) -> None:
         passage, first = self._passages[place[0]], 0
         spec = passage.unit.maps[place[1]]
         for weight in spec.weights:

@@ -10,7 +10,7 @@ from meanfield.common.array_libraries import on_host
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array
 from meanfield.nets.net import Net
-from meanfield.optimizers.base import Gradient, NoStep, Optimizer, StepPlace, move
+from meanfield.optimizers.base import Gradient, NoStep, Optimizer, Place, move
 from meanfield.optimizers.by_name import Hybrid, method_of_role
 from meanfield.optimizers.linear_algebra import Direction, Factored, brought, dense, of_net
 from meanfield.simulation.arrays import NUMPY, Arrays
@@ -217,7 +217,7 @@ class Training:
             return self._one_by_one(name, gradient.slope, rate, decay, epsilon)
         if isinstance(rate, np.ndarray) or self.arrays.on_device:
             rate = self._side_by_side(rate)
-        direction, self.states[name] = method.step(self.states.get(name), gradient, StepPlace(weight, rate, epsilon))
+        direction, self.states[name] = method.step(self.states.get(name), gradient, Place(weight, rate, epsilon))
         _move(weight, direction, rate, decay)
         return NetByNet(direction)
 
@@ -244,7 +244,7 @@ class Training:
             if gone[net]:
                 own[...] = np.nan
             else:
-                place = StepPlace(own, own_rate, epsilon)
+                place = Place(own, own_rate, epsilon)
                 try:
                     direction, states[net] = self._methods[name].step(states[net], Gradient(direction), place)
                     _move(own, direction, own_rate, decay)
