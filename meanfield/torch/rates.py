@@ -97,7 +97,11 @@ def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) 
     """One sentence for each way in which trials say that one step does not tell how models like this one train."""
     reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
     of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
-    plain = [PLAIN_UNDER_MUON] if kind != "transformer" and optimizer == "muon" else []
+    plain = (
+        [f"if no branch is added in this model: {PLAIN_UNDER_MUON}"]
+        if kind != "transformer" and optimizer == "muon"
+        else []
+    )
     return [*slopes_parts(families_of(kind, scales), optimizer), *plain, *of_tokens]
 
 

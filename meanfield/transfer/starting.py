@@ -203,7 +203,7 @@ COURSES: Mapping[str, Course] = {
     ),
 }
 # Samples of a mini-batch of the trials, and a factor on the rate by another number that is worth a warning.
-TRIAL_BATCH, NOTABLE_OF_BATCH = 16, 1.25
+TRIAL_BATCH, NOTABLE_OF_BATCH = 16, 1.4
 
 
 def calibration_of(net: Net, optimizer: str) -> Calibration:

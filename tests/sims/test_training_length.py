@@ -183,10 +183,17 @@ def test_a_run_without_the_judged_optimizers_has_no_verdicts(smoke_dataset):
 
 
 def test_the_report_says_what_rates_must_be_told(smoke_dataset):
+    """At the least and at the most of the other size, as one slope for all is a mean."""
     made = of_length(smoke_dataset, in_steps=-0.5, in_batch=0.5, ratio=0.25)
     words = " ".join(simulation.document(made).text().split())
-    assert "under sgd, four times the steps multiply the tuned rate by 0.5;" in words
-    assert "four times the batch multiply it by 2, and the outputs' scale over it by 1.4" in words
+    assert (
+        "under sgd, four times the steps multiply the tuned rate by 0.5 with batches of 8 and by 0.5 with batches of "
+        "32; four times the batch multiply it by 2 after 16 steps and by 2 after 64"
+    ) in words
+    steeper = made["tuned_rate_log10"].where(made["batch_size"] == 8, lambda rates: 2 * rates)
+    words = " ".join(simulation.document(made.assign(tuned_rate_log10=steeper)).text().split())
+    assert "by 0.5 with batches of 8 and by 0.25 with batches of 32" in words
+    assert "Exponents in steps T of the tuned rate, at each B by itself" in words
 
 
 def test_rows_rest_on_runs_of_hours():

@@ -83,8 +83,12 @@ def test_a_carried_rate_is_that_of_the_same_nets(optimizer, of):
     data = data_of(small, np.random.default_rng(0))
     how = {"optimizer": optimizer, "draws": 5}
     factories = [twins.factory(net, twins.residual_mlp) for net in nets]
-    measured = mft.carry(0.3, *factories, cross_entropy, batches_of(small, data), modules="layers.?", **how)
+    pairs = batches_of(small, data)
+    measured, said = sentences_of(mft.carry, 0.3, *factories, cross_entropy, pairs, modules="layers.?", **how)
     assert measured.attrs["of"] == of
+    assert [each.startswith("if no branch is added in this model: under Muon") for each in said] == [True] * (
+        optimizer == "muon"
+    )
     for each in SCALES:
         expected = mf.explain_transfer(0.3, *nets, of=each, data=data, **how)
         assert float(measured["rates"].sel(of=each)) == pytest.approx(expected.rate, rel=1e-9)
@@ -191,6 +195,7 @@ def test_what_cannot_be_carried_is_refused(sentence, how):
         mft.carry(rate, Flat, Flat, cross_entropy, [models.images()], optimizer="adamw", **how)
 
 
+@pytest.mark.filterwarnings("ignore:trials had batches of 16")
 def test_the_kind_is_read_off_the_modules_or_given():
     how = {"optimizer": "adamw", "draws": 2}
     kinds = {
