@@ -560,11 +560,11 @@ def _factors(dataset: xr.Dataset) -> Sequence[Grid]:
 SCHEDULE_TABLE = Table(
     "schedule table",
     "Tuned peak under warmup and cosine over the tuned constant rate, by the number of steps T",
-    ["optimizer"],
-    "optimizer",
+    ["optimizer", "batch_size"],
+    ["optimizer", "B"],
     lambda dataset: [
         Column("all", _factor),
-        *(Column(f"T = {steps}", partial(_factor, steps=int(steps))) for steps in dataset["steps"].values),
+        *(Column(f"T = {steps:,}", partial(_factor, steps=int(steps))) for steps in dataset["steps"].values),
     ],
 )
 

@@ -35,7 +35,6 @@ from meanfield.transfer.starting import (
     CONVOLUTIONAL,
     ERRORS_HELD,
     OF_CHARACTERS,
-    PLAIN_UNDER_MUON,
     POST_NORM,
     PRE_NORM,
     SCALES,
@@ -46,6 +45,7 @@ from meanfield.transfer.starting import (
     UNTRIED_CONVOLUTIONS,
     calibrated,
     misses_of,
+    of_plain,
     other_batch,
     premises_of,
     slopes_parts,
@@ -97,11 +97,8 @@ def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) 
     """One sentence for each way in which trials say that one step does not tell how models like this one train."""
     reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
     of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
-    plain = (
-        [f"if no branch is added in this model: {PLAIN_UNDER_MUON}"]
-        if kind != "transformer" and optimizer == "muon"
-        else []
-    )
+    parts = [] if kind == "transformer" else of_plain(optimizer)
+    plain = [f"if no branch is added in this model: {part}" for part in parts]
     return [*slopes_parts(families_of(kind, scales), optimizer), *plain, *of_tokens]
 
 
@@ -218,9 +215,8 @@ def carry(
 
     with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon
     (for plain nets under Muon the last layer's comes nearer, as a warning says), of the last layer under AdamW and
-    Lion. Both models take the same batches and random numbers. It is a statement
-    about one step at initial weights; the answers of all four scales are given beside, and where they part, trust none
-    without a second tuned rate.
+    Lion. Both models take the same batches and random numbers. It is a statement about one step at initial weights; the
+    answers of all four scales are given beside, and where they part, trust none without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.

@@ -90,10 +90,11 @@ def step_scales(
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
         say which value is the ``last_layer`` and its mean square in the first draw, the ``block_names`` of the model,
-        and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a warning where that is
-        less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its _stderr and
-        _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A draw costs as much as
-        two to four steps of training in the same precision, and singular values under optimizers of matrices.
+        the ``batch_size``, along the first axis of the first input, and of a first step of Adam the ``kept_share``,
+        what its epsilon leaves of signs, with a warning where that is less than half. With groups there is
+        update_energy_of_group over ``group`` and ``layer``, with its _stderr and _largest_share, the mean squares of
+        the changes that each makes alone. Dimensionless. A draw costs as much as two to four steps of training in the
+        same precision, and singular values under optimizers of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get

@@ -230,11 +230,16 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
         optimizer: a `trial_name`.
     """
     sentences = slopes_parts(_families(net), optimizer)
-    if PLAIN in _families(net) and _tried(optimizer) == "muon":
-        sentences.append(PLAIN_UNDER_MUON)
+    if PLAIN in _families(net):
+        sentences += of_plain(optimizer)
     if isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid):
         sentences.append(OF_CHARACTERS)
     return tuple(sentences)
+
+
+def of_plain(optimizer: str) -> list[str]:
+    """How trials of plain nets under this optimizer parted from its first step, in a sentence, where they did."""
+    return [PLAIN_UNDER_MUON] if _tried(optimizer) == "muon" else []
 
 
 def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:

@@ -169,8 +169,8 @@ TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cn
 TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
 # What every seed has of its own.
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
-# The learning-rate finder that nets are put to, and what it suggests for every seed.
-FINDER, SUGGESTED = RangeTest(), {"steepest": "of the steepest descent", "tenth": "a tenth of that of the least"}
+# The learning-rate finder that nets are put to.
+FINDER = RangeTest()
 # One step of whose optimizer a scale is of.
 STEPS = {"": "one step of the optimizer that trains", "descent_": "one step of gradient descent"}
 
@@ -193,7 +193,7 @@ VARIABLES = (
             f"rate that a range test suggests: {which} smoothed loss",
             "of every seed; NaN where the loss does not fall",
         )
-        for name, which in SUGGESTED.items()
+        for name, which in first_steps.SUGGESTIONS.items()
     ),
     Variable("chance_loss", "loss where all classes have the same probability"),
     Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
@@ -321,7 +321,8 @@ def _range_tests(options: argparse.Namespace, results: Results, tunings: Sequenc
         for place, tuning in zip(places, tunings, strict=True)
     ]
     tested = map(FINDER.suggested, simulate_all(runs, workers=options.workers, store=results.pieces))
-    return [{f"seed_{name}_rate": of_net[f"seed_{name}_rate"].values for name in SUGGESTED} for of_net in tested]
+    names = [f"seed_{name}_rate" for name in first_steps.SUGGESTIONS]
+    return [{name: of_net[name].values for name in names} for of_net in tested]
 
 
 def _of_family(options: argparse.Namespace, family: str) -> dict[str, float]:
@@ -573,7 +574,7 @@ NAMED_TABLE = Table(
             Column(header, partial(_over_tuned, name=name))
             for header, name in [*((of, f"{of}_scale") for of in OF), ("2/lambda_max", "stable_rate")]
         ),
-        *(Column(name, partial(_suggested, name=name)) for name in SUGGESTED),
+        *(Column(name, partial(_suggested, name=name)) for name in first_steps.SUGGESTIONS),
     ],
     key=lambda family, depth: f"{family} {depth}",
 )

@@ -20,10 +20,12 @@ from meanfield.common import Array
 from meanfield.transfer import SCALES
 from meanfield.verification import (
     PAPERS_EXPONENT,
+    Check,
     Claim,
     Contest,
     Deviation,
     Finding,
+    JudgeOfRun,
     Judges,
     Kind,
     Ruling,
@@ -43,8 +45,8 @@ DESCENT, NO_CHANGE, THREE_HALVES = "one step of gradient descent", "no change wi
 FACTOR = 2.0
 # Nets on the data of the run itself say which scale names rates and by which constant; on these it is judged.
 HELD_OUT = " on "
-# The rates that a range test suggests.
-SUGGESTIONS = ("steepest", "tenth")
+# The rates that a range test suggests, by which of the smoothed losses.
+SUGGESTIONS = {"steepest": "of the steepest descent", "tenth": "a tenth of that of the least"}
 # Standard errors of a median over those of a mean, of Gaussian numbers.
 OF_MEDIAN = (np.pi / 2) ** 0.5
 # Kinds of nets by their weights, and families that say whether a kind has one constant: the first of each kind fits it,
@@ -52,8 +54,8 @@ OF_MEDIAN = (np.pi / 2) ** 0.5
 CONNECTED, CONVOLUTIONAL = "fully-connected", "convolutional"
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
 # Families that are asked for by one name.
-TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()}
-TOGETHER |= {"residual nets on both data": BY_KIND}
+BOTH_DATA = "residual nets on both data"
+TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()} | {BOTH_DATA: BY_KIND}
 
 
 def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descends: bool) -> tuple[str, Array]:
@@ -325,6 +327,14 @@ def _own_run(optimizer: str, group: str, more_seeds: Sequence[str]) -> tuple[str
     return (*of_group, *more_seeds) if more_seeds else ()
 
 
+def _on_both_data(judge: JudgeOfRun) -> tuple[Check, ...]:
+    """The judge's checks on residual nets of both kinds, on both data."""
+    return tuple(
+        replace(check, arguments=("--families", BOTH_DATA, *check.arguments))
+        for check in checks_of_optimizers(NAME, judge, OF_ALL_FAMILIES)
+    )
+
+
 def _slopes(id: str, group: str, words: str, scale: str, more_seeds: Sequence[str] = ()) -> Claim:
     made = zip(OPTIMIZERS, checks_of_optimizers(NAME, partial(judge_slopes, group=group), OPTIMIZERS), strict=True)
     second = "; under descent and AdamW on 96 seeds, of which the first 12 were looked at before and did not decide"
@@ -400,10 +410,7 @@ CLAIMS = (
         hypotheses=f"{TRAINED}; residual nets of variance 1/K; fitted on digits and judged on MNIST (fully-connected), "
         "and the other way round (convolutional); asked after E2 had failed under AdamW and four nets of each had "
         "been looked at, and before these runs",
-        checks=tuple(
-            replace(check, arguments=("--families", "residual nets on both data", *check.arguments))
-            for check in checks_of_optimizers(NAME, judge_named_by_kind, ("sgd", "adamw"))
-        ),
+        checks=_on_both_data(judge_named_by_kind),
         preset=PRESET,
     ),
     Claim(
@@ -419,10 +426,7 @@ CLAIMS = (
         "from 1e-7 to 10 by the rules of torch-lr-finder, from 12 seeds; of its two rules, steepest descent and a "
         "tenth of the rate of the least loss, the one counts that is nearer on these nets; written down before these "
         "runs",
-        checks=tuple(
-            replace(check, arguments=("--families", "residual nets on both data", *check.arguments))
-            for check in checks_of_optimizers(NAME, judge_finder, ("sgd", "adamw"))
-        ),
+        checks=_on_both_data(judge_finder),
         preset=PRESET,
     ),
 )
