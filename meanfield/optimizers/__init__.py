@@ -6,10 +6,11 @@ from meanfield.optimizers.by_name import (
     HYBRIDS,
     OPTIMIZERS,
     Hybrid,
+    in_noise,
     optimizer_of_role,
     require_optimizer,
 )
-from meanfield.optimizers.elementwise import SGD, AdamW, Lion, Sophia
+from meanfield.optimizers.elementwise import SGD, AdamW, AdamWInNoise, Lion, Sophia
 from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "SOAP",
     "SSO",
     "AdamW",
+    "AdamWInNoise",
     "Gradient",
     "Hybrid",
     "Lion",
@@ -29,6 +31,7 @@ __all__ = [
     "Place",
     "Shampoo",
     "Sophia",
+    "in_noise",
     "optimizer_of_role",
     "require_optimizer",
 ]

@@ -1,6 +1,7 @@
 """Optimizers that step every element by itself (Zheng et al. 2026, C.5 - C.8)."""
 
 from dataclasses import dataclass
+from math import sqrt
 
 from meanfield.common.array_libraries import library_of
 from meanfield.common.validation import Array
@@ -57,6 +58,32 @@ class AdamW(Optimizer):
             quotient = xp.divide(m, size, out=direction[block])
             quotient /= bias[0]
         return direction, AdamMoments(first, second, steps)
+
+
+@dataclass(frozen=True)
+class AdamWInNoise(Optimizer):
+    """A = sqrt((1 - beta1) / (1 + beta1)) sign(G): the first step of AdamW, made as long as its later ones in noise.
+
+    From rest every element moves by 1. Once gradients are independent noise of variance s^2, the running mean m has
+    (1 - beta1) / (1 + beta1) s^2 and v is near s^2, so that m / sqrt(v) is 0.23 in the root mean square at beta1 = 0.9.
+
+    Source: docs/theory.md section 24.
+    """
+
+    beta1: float = 0.9
+    elementwise = True
+
+    @property
+    def length(self) -> float:
+        """The root mean square of an element of a step among gradients of noise."""
+        return sqrt((1 - self.beta1) / (1 + self.beta1))
+
+    def step(self, state: None, gradient: Gradient, place: Place) -> tuple[Array, None]:
+        slope, xp = gradient.slope, library_of(place.weights)
+        direction = xp.empty_like(place.weights)
+        for block in blocks(slope):
+            xp.multiply(xp.sign(fresh(slope, block)), self.length, out=direction[block])
+        return direction, None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from math import nan
 from typing import Any
 
@@ -22,6 +22,8 @@ from meanfield import Chain
 from meanfield.common import Array, require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
+from meanfield.optimizers import Hybrid, in_noise
+from meanfield.optimizers.by_name import IN_NOISE
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1, Finding, tuned_rates
@@ -172,7 +174,11 @@ SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
 # The learning-rate finder that nets are put to.
 FINDER = RangeTest()
 # One step of whose optimizer a scale is of.
-STEPS = {"": "one step of the optimizer that trains", "descent_": "one step of gradient descent"}
+STEPS = {
+    "": "one step of the optimizer that trains",
+    "descent_": "one step of gradient descent",
+    first_steps.NOISE: "one step of the optimizer that trains, as long as later ones in noise,",
+}
 
 VARIABLES = (
     Variable("complete", "whether the search of every seed has ended"),
@@ -292,21 +298,24 @@ def _row(of_net: xr.Dataset, rates: Sequence[float]) -> dict[str, Any]:
 
 
 def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequence[Tuning]) -> list[dict[str, float]]:
-    """Medians over drawn nets of the four scales of one step, and of one of descent, with their errors, net by net.
+    """Medians over drawn nets of the four scales of the steps of `STEPS`, with their errors, net by net.
 
     Of the change of the layers the scale of the mean stands beside, which rare nets make where nets are deep.
     """
-    methods = dict.fromkeys([options.optimizer, "sgd"])
+    steps: dict[str, str | Hybrid] = {"": options.optimizer, "descent_": "sgd"}
+    if options.optimizer in IN_NOISE:
+        steps[first_steps.NOISE] = in_noise(options.optimizer)
+    methods = dict.fromkeys(steps.values())
     runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
-    made = simulate_all(runs, workers=options.workers, store=results.pieces)
-    own, of_descent = made[: len(tunings)], made[-len(tunings) :]
-    return [
-        median_scales(of_net) | mean_scale(of_net) | median_scales(descended, "descent_")
-        for of_net, descended in zip(own, of_descent, strict=True)
-    ]
+    made = iter(simulate_all(runs, workers=options.workers, store=results.pieces))
+    of_method = {method: list(islice(made, len(tunings))) for method in methods}
+    rows = [mean_scale(of_net) for of_net in of_method[options.optimizer]]
+    for whose, method in steps.items():
+        rows = [row | median_scales(of_net, whose) for row, of_net in zip(rows, of_method[method], strict=True)]
+    return rows
 
 
-def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str) -> Run:
+def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str | Hybrid) -> Run:
     """Of nets that are not among those that train."""
     shared = {"optimizer": optimizer, "batch_size": options.batch_size, "precision": tuning.training["precision"]}
     return scales_run(tuning.net, tuning.data, draws=STEP_DRAWS, seed=options.seed, **shared)
@@ -359,6 +368,8 @@ WORDS = {
     "one step": "slope of the rate at which one step of the optimizer that trains, on its data, loss and batches, "
     "moves something by 1 (mean square, median over drawn nets): outputs; relative, the layers, each over its own "
     "size; last, the last layer over its size; absolute, the layers, as Zhang et al. 2026 have it.",
+    "in noise": "one step of Muon with AdamW of which AdamW's layers move by 0.23 of the rate, as they do once "
+    "gradients are noise: sqrt((1 - beta1) / (1 + beta1)).",
     "white": "the mean field's learning-rate scale eta* of the label term, of white inputs and labels, under plain "
     "gradient descent; of loops, of the stream. Images, labels, loss and optimizer of the nets that train are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
@@ -525,13 +536,23 @@ RATE_TABLE = Table(
 
 
 def _step_column(of: str, whose: str = "") -> Column:
-    return Column(
-        f"{DESCENDS}{of}" if whose else of,
-        lambda at: number(claims.scale_slope(tuned_rates.with_minima(at), f"{whose}{of}_scale")),
+    return _slope_column(
+        f"{HEADERS[whose]}{of}",
+        lambda at: number(claims.scale_slope(at, f"{whose}{of}_scale")),
     )
 
 
-DESCENDS = "descent: "
+def _step_columns(dataset: xr.Dataset) -> list[Column]:
+    """Slopes of all scales of one step that this run has."""
+    others = [whose for whose in ("descent_", first_steps.NOISE) if f"{whose}outputs_scale" in dataset]
+    return [
+        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
+        *map(_step_column, OF),
+        *(_step_column(of, whose) for whose in others for of in ("outputs", "relative")),
+    ]
+
+
+HEADERS = {"": "", "descent_": "descent: ", first_steps.NOISE: "in noise: "}
 STEP_TABLE = Table(
     "step table",
     lambda dataset: (
@@ -540,12 +561,7 @@ STEP_TABLE = Table(
     ),
     ["family"],
     "family",
-    [
-        _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
-        *map(_step_column, OF),
-        _step_column("outputs", "descent_"),
-        _step_column("relative", "descent_"),
-    ],
+    _step_columns,
 )
 
 

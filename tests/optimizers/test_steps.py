@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, Lion, Muon, Shampoo, Sophia
+from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, AdamWInNoise, Hybrid, Lion, Muon, Shampoo, Sophia, in_noise
 from meanfield.optimizers.base import Gradient, Place
 from meanfield.optimizers.linear_algebra import Factored, dense
 
@@ -108,3 +108,33 @@ def test_sso_steps_by_its_momentum():
         total = 0.9 * total + gradient.slope.dense()
         alone, _ = SSO().step(None, Gradient(total), Place(weights, 0.05))
         np.testing.assert_allclose(dense(direction), dense(alone), atol=1e-6)
+
+
+def sizes_in_noise(optimizer, steps=300, shape=(40, 40)):
+    """Root mean squares of the elements of each step, where gradients are independent noise."""
+    rng, state, sizes = np.random.default_rng(5), None, []
+    for _ in range(steps):
+        slope = Factored(rng.normal(size=shape), np.eye(shape[1]))
+        direction, state = optimizer.step(state, Gradient(slope, None), Place(np.zeros(shape), 0.1, 0.0))
+        sizes.append(float(np.sqrt(np.square(dense(direction)).mean())))
+    return np.array(sizes)
+
+
+@pytest.mark.parametrize("beta1", [0.0, 0.5, 0.9])
+def test_steps_of_adamw_shrink_among_gradients_of_noise_as_the_step_in_noise_says(beta1):
+    """Its first moves every element by 1; v follows g within 1 / (1 - beta2) steps, which costs 3 % or less."""
+    sizes = sizes_in_noise(AdamW(beta1, 0.99))
+    assert sizes[0] == pytest.approx(1.0)
+    assert sizes[100:].mean() == pytest.approx(AdamWInNoise(beta1).length, rel=0.03)
+    assert sizes_in_noise(AdamWInNoise(beta1), steps=1)[0] == pytest.approx(AdamWInNoise(beta1).length)
+
+
+def test_steps_of_muon_do_not():
+    sizes = sizes_in_noise(Muon(0.95, None), steps=60)
+    np.testing.assert_allclose(sizes, 40**-0.5, rtol=1e-6)
+
+
+def test_only_muon_beside_adamw_has_a_step_in_noise():
+    assert in_noise("muon_kimi-adamw") != in_noise("muon-adamw") == Hybrid(Muon(0.0, None, True), AdamWInNoise(0.9))
+    with pytest.raises(ValueError, match="name is 'adamw'; choose one of 'muon_kimi-adamw', 'muon-adamw'"):
+        in_noise("adamw")

@@ -174,6 +174,60 @@ def test_nets_without_a_suggestion_are_left_out_and_none_is_said():
     assert idle.evidence == "of a family no net learns"
 
 
+NOISE_RUN = "learning_rate_search-families-residual_nets-optimizer-muon-adamw"
+
+
+def _tuned_as(dataset, scale, off=0.0):
+    """All nets learn, and are tuned at a scale, but for a power of the depth."""
+    exact = following(dataset)
+    return exact.assign(tuned_rate_log10=np.log10(exact[scale]) + off * np.log10(exact["depth"]))
+
+
+def test_a_step_in_noise_is_nearer_only_where_its_slopes_are(smoke_runs):
+    """The rival is the change by which the first step comes nearest, whichever that is."""
+    runs = smoke_runs[NOISE_RUN]
+    followed = first_steps.judge_noise(_tuned_as(runs, "noise_relative_scale"))
+    assert followed.verdict is Verdict.CONFIRMED
+    for of in ("relative", "outputs", "last", "absolute"):
+        finding = first_steps.judge_noise(_tuned_as(runs, f"{of}_scale"))
+        assert finding.verdict is Verdict.REFUTED
+        assert finding.evidence.startswith(f"the first step by {of}; residual mlp init, 2 .. 4: ")
+    # Where both lie to one side of all tuned slopes, the mean difference is that of their own slopes.
+    far = _tuned_as(runs, "relative_scale", off=2.0)
+    families = [tuned_rates.learned_at(far, str(name)) for name in far["family"].values]
+    slopes = {
+        name: np.array([tuned_rates.drawn_slope(at, name)[0] for at in families])
+        for name in ("noise_relative_scale", *(f"{of}_scale" for of in ("relative", "outputs", "last", "absolute")))
+    }
+    nearest = max((float(each.mean()) for name, each in slopes.items() if not name.startswith("noise")))
+    assert nearest > slopes["noise_relative_scale"].mean()
+    assert first_steps.judge_noise(far).verdict is Verdict.REFUTED
+
+
+def test_errors_of_slopes_in_noise_average_out_over_families(smoke_runs):
+    """An error of the tuned slope moves both distances alike where both lie to one side."""
+    far = _tuned_as(smoke_runs[NOISE_RUN], "relative_scale", off=2.0)
+    families = [tuned_rates.learned_at(far, str(name)) for name in far["family"].values]
+
+    def slope(name):
+        return np.array([tuned_rates.drawn_slope(at, name) for at in families]).T
+
+    tuned = np.array([tuned_rates.tuned_slope(at).exponent for at in families])
+    of = min(("absolute", "relative", "last", "outputs"), key=lambda of: abs(slope(f"{of}_scale")[0] - tuned).mean())
+    (noise, of_noise), (first, of_first) = slope("noise_relative_scale"), slope(f"{of}_scale")
+    saved = (abs(noise - tuned) - abs(first - tuned)).mean()
+    expected = saved / np.sqrt((of_noise**2 + of_first**2).sum()) * len(tuned)
+    shown = re.search(r"worst (-?[\d.e+]+) s\.e\.", first_steps.judge_noise(far).evidence)
+    assert float(shown[1]) == pytest.approx(expected, rel=2e-2)
+
+
+def test_only_muon_beside_adamw_has_a_step_in_noise(smoke_runs):
+    assert "noise_relative_scale" not in smoke_runs[RUN]
+    idle = smoke_runs[NOISE_RUN].assign(chance_loss=1e-3)
+    finding = first_steps.judge_noise(idle)
+    assert (finding.verdict, finding.evidence) == (Verdict.INCONCLUSIVE, "no family learns at two depths or more")
+
+
 def test_rows_rest_on_runs_of_hours():
     for name in ("E1a", "E1b", "E1c", "E1d"):
         assert CLAIMS[name].preset == "evidence"
@@ -233,7 +287,14 @@ def _finder_is_off(runs):
     }
 
 
+def _noise_is_right(runs):
+    """Nets learn, and are tuned where a step in noise moves the layers by their own size."""
+    names = [check.run for check in CLAIMS["E1f"].checks]
+    return {name: _tuned_as(runs[name], "noise_relative_scale") for name in names}
+
+
 CONTROLS = {
+    "E1f": _noise_is_right,
     "E2c": _finder_is_off,
     **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d")},
     **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
