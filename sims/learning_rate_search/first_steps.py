@@ -410,7 +410,7 @@ CLAIMS = (
         replaced_by="under descent and AdamW they do; under Muon with AdamW they fall nearly as under AdamW, over 2 to "
         "16 blocks of fully-connected nets as K^(-0.83) at variance 1/K and as K^(-0.42) under the factor K^(-1/2), "
         "where the first step says K^(-0.30) and K^(-0.12)",
-        premise="the first step has the proportions of later ones, of which AdamW's move by 0.23 and Muon's by all of it",
+        premise="the first step has the proportions of later ones: beside Muon's, AdamW's shrink to 0.23 of it",
     ),
     _slopes(
         id="E1b",
