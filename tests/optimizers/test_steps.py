@@ -5,6 +5,7 @@ import pytest
 
 from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, AdamWInNoise, Hybrid, Lion, Muon, Shampoo, Sophia, in_noise
 from meanfield.optimizers.base import Gradient, Place
+from meanfield.optimizers.by_name import method_of_role
 from meanfield.optimizers.linear_algebra import Factored, dense
 
 SHAPES = [(12, 12), (12, 5), (1, 9), (9, 1)]
@@ -132,6 +133,13 @@ def test_steps_of_adamw_shrink_among_gradients_of_noise_as_the_step_in_noise_say
 def test_steps_of_muon_do_not():
     sizes = sizes_in_noise(Muon(0.95, None), steps=60)
     np.testing.assert_allclose(sizes, 40**-0.5, rtol=1e-6)
+
+
+def test_biases_step_as_the_layers_at_the_ends():
+    hybrid = in_noise("muon-adamw")
+    for role in ("input", "output", "input_bias", "hidden_bias", "output_bias"):
+        assert method_of_role(hybrid, role) == AdamWInNoise(0.9)
+    assert method_of_role(hybrid, "hidden") == hybrid.hidden
 
 
 def test_only_muon_beside_adamw_has_a_step_in_noise():
