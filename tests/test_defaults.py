@@ -82,6 +82,7 @@ tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; worker
     schedule='constant'; precision='float64'; backend='numpy'; role_factors=None
 with_batch_normalisation: epsilon=1e-05
 AdamW: beta1=0.9; beta2=0.95
+AdamWInNoise: beta1=0.9
 Gradient: curvature=None
 Lion: beta1=0.9; beta2=0.99
 Muon: momentum=0.95; newton_schulz_steps=5; shape_factor=False

@@ -4,6 +4,7 @@ from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.by_name import (
     FIRST_STEPS,
     HYBRIDS,
+    IN_NOISE,
     OPTIMIZERS,
     Hybrid,
     in_noise,
@@ -16,6 +17,7 @@ from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
 __all__ = [
     "FIRST_STEPS",
     "HYBRIDS",
+    "IN_NOISE",
     "OPTIMIZERS",
     "SGD",
     "SOAP",

@@ -22,12 +22,15 @@ from meanfield.common.array_libraries import is_on_host, library_of
 from meanfield.common.compiled import compiled
 from meanfield.common.validation import Array, require_choice
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import FROM_REST, Hybrid, method_of_role
+from meanfield.optimizers.by_name import FROM_REST, IN_NOISE, Hybrid, method_of_role
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
 
 # Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
 SMALL_STEP = 1e-6
+
+# What reports call a hybrid of `in_noise` by, behind its name.
+AMONG_NOISE = " in noise"
 
 GRADIENT, SIGN, POLAR = FORMS = ("gradient", "sign", "polar")
 
@@ -60,7 +63,10 @@ class FirstStep:
     @property
     def name(self) -> str:
         """As reports call it."""
-        return self.optimizer if isinstance(self.optimizer, str) else repr(self.optimizer)
+        if isinstance(self.optimizer, str):
+            return self.optimizer
+        in_noise = (f"{name}{AMONG_NOISE}" for name, hybrid in IN_NOISE.items() if hybrid == self.optimizer)
+        return next(in_noise, repr(self.optimizer))
 
     @property
     def method(self) -> Optimizer | Hybrid:

@@ -15,7 +15,7 @@ from meanfield.execution.training import step_scales
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
-from meanfield.optimizers.first_steps import FirstStep
+from meanfield.optimizers.first_steps import AMONG_NOISE, FirstStep
 from meanfield.quantities.step_scales import median_scale
 from meanfield.theory.prediction import predict
 from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
@@ -31,6 +31,11 @@ MOVED = {
 # What draws take beside net, data and optimizer.
 OF_DRAWS = tuple(name for name in signature(step_scales).parameters if name not in ("net", "data", "optimizer"))
 LOSS = signature(step_scales).parameters["loss"].default
+OF_REST = "the step from rest at initialisation: momentum and weight decay have no part in it"
+OF_LATER = (
+    "a step at initialisation in which the layers of AdamW move as far as they do once gradients are noise, without "
+    "weight decay"
+)
 
 
 class Scale(NamedTuple):
@@ -91,7 +96,7 @@ class OneStep(Rule):
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
-        name = self.step.name
+        name = self.step.name.removesuffix(AMONG_NOISE)
         of_hybrids = "the weights of both optimizers take one rate" if isinstance(self.step.method, Hybrid) else ""
         if self.data is None:
             setting = "squared loss and white labels; inputs and weights as the specs say; leading order in 1/channels"
@@ -101,7 +106,7 @@ class OneStep(Rule):
             setting = f"initial weights as the specs say, {batches} of the given data, {loss} loss; the median net"
         return (
             f"tuned rates of {name} keep their ratio to the rate at which its first step moves {MOVED[self.of]} by 1",
-            "the step from rest at initialisation: momentum and weight decay have no part in it",
+            OF_LATER if name != self.step.name else OF_REST,
             setting,
             SAME_TRAINING,
             *filter(None, [of_hybrids, untried(trial_name(self.optimizer))]),

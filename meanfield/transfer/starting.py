@@ -27,7 +27,7 @@ from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
-from meanfield.optimizers.first_steps import FirstStep
+from meanfield.optimizers.first_steps import AMONG_NOISE, FirstStep
 from meanfield.optimizers.matrices import Muon, MuonKimi
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
@@ -289,7 +289,7 @@ def slopes_part(family: str, optimizer: str) -> str:
 
 def untried(optimizer: str) -> str:
     """That no net was trained by this optimizer; empty where some were."""
-    if optimizer in TRIED:
+    if optimizer.removesuffix(AMONG_NOISE) in TRIED:
         return ""
     return f"no trial has trained nets by {optimizer}: whether tuned rates follow its first step is not known"
 

@@ -22,8 +22,7 @@ from meanfield import Chain
 from meanfield.common import Array, require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
-from meanfield.optimizers import Hybrid, in_noise
-from meanfield.optimizers.by_name import IN_NOISE
+from meanfield.optimizers import IN_NOISE, Hybrid, in_noise
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1, Finding, tuned_rates

@@ -485,7 +485,7 @@ CLAIMS = (
         source="docs/theory.md section 24",
         statement="under Muon with AdamW a step as long as later ones in noise, AdamW's layers moving by 0.23 of the "
         "rate, has the slopes of tuned rates more closely than the first step has, on average over families",
-        brief="Muon with AdamW: a step in noise has the tuned slopes more closely than the first",
+        brief="Muon with AdamW: a step in noise is nearer to tuned slopes than the first",
         printed="no sentence of a paper: a question of our own, why the first step of Muon with AdamW does not tell "
         "how tuned rates go with the depth",
         hypotheses=f"{TRAINED}; 0.23 is sqrt((1 - beta1) / (1 + beta1)), and fits nothing; asked after Muon had "
