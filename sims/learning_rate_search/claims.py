@@ -310,6 +310,8 @@ CLAIMS = (
         "tuned rate",
         hypotheses=f"gradient descent, {TRAINED}",
         checks=checks(NAME, judge_stable_rate),
+        undecided="one net is tuned at 9.5 times its stable rate, 2.5 standard errors beyond 4, where 6.1 count: six "
+        "times the seeds and the curvatures, 72 and 96, would refute it, in about six hours",
         preset=PRESET,
     ),
 )
