@@ -7,7 +7,6 @@ from meanfield.optimizers.by_name import (
     IN_NOISE,
     OPTIMIZERS,
     Hybrid,
-    in_noise,
     optimizer_of_role,
     require_optimizer,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "Place",
     "Shampoo",
     "Sophia",
-    "in_noise",
     "optimizer_of_role",
     "require_optimizer",
 ]

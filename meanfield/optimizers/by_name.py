@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from meanfield.common.validation import require_choice
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.elementwise import SGD, AdamW, AdamWInNoise, Lion, Sophia
 from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
@@ -66,37 +65,13 @@ def _with_hybrids(alone: dict[str, Optimizer]) -> dict[str, Optimizer | Hybrid]:
 # first step from rest, without momentum and epsilon.
 IN_USE = _with_hybrids(OPTIMIZERS | {"sgd": SGD(0.0), "sgd_momentum": SGD(0.9), "muon": Muon(shape_factor=True)})
 _ALONE = FIRST_STEPS | {"sgd_momentum": SGD(0.0), "muon": Muon(0.0, None, shape_factor=True)}
-FROM_REST = _with_hybrids(_ALONE)
 
-
-# Hybrids whose steps change their proportions in training: Muon's keep their size, and AdamW's beside them shrink.
-IN_NOISE = {f"{hidden}-adamw": Hybrid(_ALONE[hidden], AdamWInNoise()) for hidden in ("muon_kimi", "muon")}
-
-
-def in_noise(name: str) -> Hybrid:
-    """A hybrid of Muon and AdamW whose first step has the proportions of its later ones, when gradients are noise.
-
-    From rest AdamW moves every element of its weights, the first and the last layer, by the rate; later, when batches
-    differ more than their mean says, by sqrt((1 - beta1) / (1 + beta1)) = 0.23 of it. Muon's steps keep their size. So
-    the first step overrates the layers at the ends, which do not know the depth. Give it as ``optimizer`` to
-    `step_scales` or `transfer_learning_rate`, by the relative change of the layers (claim E1f).
-
-    Args:
-        name: "muon-adamw" or "muon_kimi-adamw".
-
-    Raises:
-        ValueError: another name. Where one optimizer steps all weights, its first step has the slopes of its later
-            ones.
-
-    Source: docs/theory.md section 24.
-
-    Examples:
-        >>> from meanfield.optimizers import in_noise
-        >>> in_noise("muon-adamw").others
-        AdamWInNoise(beta1=0.9)
-    """
-    require_choice("name", name, IN_NOISE)
-    return IN_NOISE[name]
+# Hybrids whose first step is unlike their later ones, and the names of that step in the proportions of later ones, when
+# gradients are noise: Muon's steps keep their size, and AdamW's beside them shrink (docs/theory.md section 24).
+IN_NOISE = {name: f"{name}-in-noise" for name in ("muon_kimi-adamw", "muon-adamw")}
+FROM_REST = _with_hybrids(_ALONE) | {
+    later: Hybrid(_ALONE[name.split("-")[0]], AdamWInNoise()) for name, later in IN_NOISE.items()
+}
 
 
 def method_of_role(optimizer: Optimizer | Hybrid, role: str) -> Optimizer:

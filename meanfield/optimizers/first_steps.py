@@ -22,15 +22,12 @@ from meanfield.common.array_libraries import is_on_host, library_of
 from meanfield.common.compiled import compiled
 from meanfield.common.validation import Array, require_choice
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import FROM_REST, IN_NOISE, Hybrid, method_of_role
+from meanfield.optimizers.by_name import FROM_REST, Hybrid, method_of_role
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
 from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
 
 # Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
 SMALL_STEP = 1e-6
-
-# What reports call a hybrid of `in_noise` by, behind its name.
-AMONG_NOISE = " in noise"
 
 GRADIENT, SIGN, POLAR = FORMS = ("gradient", "sign", "polar")
 
@@ -40,8 +37,8 @@ class FirstStep:
     """The first step from rest of all weights of a net.
 
     Attributes:
-        optimizer: one of `FROM_REST` by name, with neither momentum nor epsilon; or an optimizer or a hybrid, whose
-            momentum acts as it does at its first step.
+        optimizer: one of `FROM_REST` by name, with neither momentum nor epsilon, or "-in-noise" as long as later steps;
+            or an optimizer or a hybrid, whose momentum acts as it does at its first step.
         epsilon: of optimizers that divide by the size of gradients.
 
     Raises:
@@ -63,10 +60,7 @@ class FirstStep:
     @property
     def name(self) -> str:
         """As reports call it."""
-        if isinstance(self.optimizer, str):
-            return self.optimizer
-        in_noise = (f"{name}{AMONG_NOISE}" for name, hybrid in IN_NOISE.items() if hybrid == self.optimizer)
-        return next(in_noise, repr(self.optimizer))
+        return self.optimizer if isinstance(self.optimizer, str) else repr(self.optimizer)
 
     @property
     def method(self) -> Optimizer | Hybrid:

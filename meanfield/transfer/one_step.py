@@ -15,11 +15,11 @@ from meanfield.execution.training import step_scales
 from meanfield.nets.net import Net
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
-from meanfield.optimizers.first_steps import AMONG_NOISE, FirstStep
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.step_scales import median_scale
 from meanfield.theory.prediction import predict
 from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
-from meanfield.transfer.starting import NOTABLE, SCALES, departures, trial_name, untried
+from meanfield.transfer.starting import NOTABLE, SCALES, departures, trains, trial_name, untried
 
 # What the step moves by 1, in mean squares, at the scale of each name.
 MOVED = {
@@ -96,7 +96,7 @@ class OneStep(Rule):
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
-        name = self.step.name.removesuffix(AMONG_NOISE)
+        name = trains(self.step.name)
         of_hybrids = "the weights of both optimizers take one rate" if isinstance(self.step.method, Hybrid) else ""
         if self.data is None:
             setting = "squared loss and white labels; inputs and weights as the specs say; leading order in 1/channels"

@@ -25,9 +25,9 @@ from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
-from meanfield.optimizers.by_name import Hybrid
+from meanfield.optimizers.by_name import IN_NOISE, Hybrid
 from meanfield.optimizers.elementwise import SGD, AdamW, Lion
-from meanfield.optimizers.first_steps import AMONG_NOISE, FirstStep
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.matrices import Muon, MuonKimi
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
@@ -222,6 +222,11 @@ def trial_name(optimizer: str | Optimizer | Hybrid) -> str:
     return next((name for name, is_it in kinds.items() if is_it), step.name)
 
 
+def trains(step: str) -> str:
+    """The optimizer that trains, by the name of its step."""
+    return next((name for name, later in IN_NOISE.items() if later == step), step)
+
+
 def departures(net: Net, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that one step of this optimizer does not tell how this net trains.
 
@@ -289,7 +294,7 @@ def slopes_part(family: str, optimizer: str) -> str:
 
 def untried(optimizer: str) -> str:
     """That no net was trained by this optimizer; empty where some were."""
-    if optimizer.removesuffix(AMONG_NOISE) in TRIED:
+    if trains(optimizer) in TRIED:
         return ""
     return f"no trial has trained nets by {optimizer}: whether tuned rates follow its first step is not known"
 

@@ -22,7 +22,7 @@ from meanfield import Chain
 from meanfield.common import Array, require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
-from meanfield.optimizers import IN_NOISE, Hybrid, in_noise
+from meanfield.optimizers import IN_NOISE
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
 from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1, Finding, tuned_rates
@@ -301,9 +301,9 @@ def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequenc
 
     Of the change of the layers the scale of the mean stands beside, which rare nets make where nets are deep.
     """
-    steps: dict[str, str | Hybrid] = {"": options.optimizer, "descent_": "sgd"}
+    steps = {"": options.optimizer, "descent_": "sgd"}
     if options.optimizer in IN_NOISE:
-        steps[first_steps.NOISE] = in_noise(options.optimizer)
+        steps[first_steps.NOISE] = IN_NOISE[options.optimizer]
     methods = dict.fromkeys(steps.values())
     runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
     made = iter(simulate_all(runs, workers=options.workers, store=results.pieces))
@@ -314,7 +314,7 @@ def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequenc
     return rows
 
 
-def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str | Hybrid) -> Run:
+def _scales_run(options: argparse.Namespace, tuning: Tuning, optimizer: str) -> Run:
     """Of nets that are not among those that train."""
     shared = {"optimizer": optimizer, "batch_size": options.batch_size, "precision": tuning.training["precision"]}
     return scales_run(tuning.net, tuning.data, draws=STEP_DRAWS, seed=options.seed, **shared)

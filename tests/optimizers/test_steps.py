@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, AdamWInNoise, Hybrid, Lion, Muon, Shampoo, Sophia, in_noise
+from meanfield.optimizers import OPTIMIZERS, SSO, AdamW, AdamWInNoise, Hybrid, Lion, Muon, Shampoo, Sophia
 from meanfield.optimizers.base import Gradient, Place
-from meanfield.optimizers.by_name import method_of_role
+from meanfield.optimizers.first_steps import FirstStep
 from meanfield.optimizers.linear_algebra import Factored, dense
 
 SHAPES = [(12, 12), (12, 5), (1, 9), (9, 1)]
@@ -135,14 +135,11 @@ def test_steps_of_muon_do_not():
     np.testing.assert_allclose(sizes, 40**-0.5, rtol=1e-6)
 
 
-def test_biases_step_as_the_layers_at_the_ends():
-    hybrid = in_noise("muon-adamw")
+def test_a_step_in_noise_is_that_of_muon_beside_adamw_as_short_as_later_ones():
+    step = FirstStep("muon-adamw-in-noise")
+    assert step.method == Hybrid(Muon(0.0, None, True), AdamWInNoise(0.9))
     for role in ("input", "output", "input_bias", "hidden_bias", "output_bias"):
-        assert method_of_role(hybrid, role) == AdamWInNoise(0.9)
-    assert method_of_role(hybrid, "hidden") == hybrid.hidden
-
-
-def test_only_muon_beside_adamw_has_a_step_in_noise():
-    assert in_noise("muon_kimi-adamw") != in_noise("muon-adamw") == Hybrid(Muon(0.0, None, True), AdamWInNoise(0.9))
-    with pytest.raises(ValueError, match="name is 'adamw'; choose one of 'muon_kimi-adamw', 'muon-adamw'"):
-        in_noise("adamw")
+        assert step.method_of(role) == AdamWInNoise(0.9)
+    assert step.method_of("hidden") == FirstStep("muon-adamw").method_of("hidden")
+    with pytest.raises(ValueError, match=r"choose one of .*'muon_kimi-adamw-in-noise', 'muon-adamw-in-noise'"):
+        FirstStep("adamw-in-noise")
