@@ -341,7 +341,7 @@ def _names(optimizers: Sequence[torch.optim.Optimizer]) -> str:
 
 
 def _trial_name(optimizers: Sequence[torch.optim.Optimizer]) -> str:
-    """The name of the trials, of Muon beside AdamW, too; their own where there are none, or where there is a momentum."""
+    """The name of the trials, of Muon beside AdamW, too; their own where there are none, or where one has momentum."""
     name, groups = _names(optimizers), optimizers[0].param_groups
     if {TRIAL_NAMES.get(type(each).__name__) for each in optimizers} == {"muon", "adamw"}:
         return "muon-adamw"
