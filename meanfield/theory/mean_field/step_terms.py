@@ -51,8 +51,8 @@ def form_refusal(net: Net, step: FirstStep) -> str:
         if known[role] is None:
             return (
                 f"the first step of {step.name} depends on more than the signs or the polar factor of the gradient at "
-                f"{name} (an epsilon, iterations, the curvature, the weights or the length of later steps): take one of "
-                "'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or draw it with `simulate`"
+                f"{name} (an epsilon, iterations, the curvature, the weights or the length of later steps): take "
+                "one of 'adamw', 'lion', 'muon', 'muon_kimi', 'shampoo', 'soap', or draw it with `simulate`"
             )
     return ""
 
