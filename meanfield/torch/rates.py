@@ -44,12 +44,14 @@ from meanfield.transfer.starting import (
     TRIAL_BATCH,
     UNTRIED_CONVOLUTIONS,
     calibrated,
+    calibration_of_kind,
     misses_of,
-    of_plain,
     other_batch,
     premises_of,
     slopes_parts,
     softened,
+    step_that_names,
+    under_muon,
     untried,
     with_rate,
 )
@@ -97,9 +99,8 @@ def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) 
     """One sentence for each way in which trials say that one step does not tell how models like this one train."""
     reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
     of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
-    parts = [] if kind == "transformer" else of_plain(optimizer)
-    plain = [f"if no branch is added in this model: {part}" for part in parts]
-    return [*slopes_parts(families_of(kind, scales), optimizer), *plain, *of_tokens]
+    muon = [] if kind == "transformer" else under_muon(optimizer)
+    return [*slopes_parts(families_of(kind, scales), optimizer), *muon, *of_tokens]
 
 
 # What losses of PyTorch are called that are the trials'.
@@ -121,12 +122,14 @@ def starting_rate(
         rate = median over draws of a scale / c
 
     The scale is the rate at which the optimizer's step moves the outputs by 1 (descent, Muon) or the last layer by its
-    own size (AdamW, Lion), in mean squares, and c and the factor of the interval are those of trials of small nets, as
-    for `meanfield.starting_rate`. It is a rate to tune around, and the rate of the first parameter group.
+    own size (AdamW, Lion, and by name "muon-adamw"), in mean squares, and c and the factor of the interval are those of
+    trials of small nets, as for `meanfield.starting_rate`. It is a rate to tune around, and the rate of the first
+    parameter group.
 
     Args:
         model, loss, batches, optimizer: as for `step_scales`. Take batches of the size that you will train with.
-            There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class.
+            There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class, and for
+            Muon with AdamW at one rate, by the name "muon-adamw".
         kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
             classes of the modules: any with attention (attn) in its name, any convolution, or neither.
         measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again,
@@ -156,10 +159,11 @@ def starting_rate(
         (True, 'last_learning_rate_scale', 'connected')
     """
     shown, model = first_model(model, **options)
+    optimizer = step_that_names(optimizer)
     name, kind = calibrated(step_of(optimizer, model).trial_name(shown)), kind_of(shown, kind)
-    calibration = CALIBRATIONS[name][KINDS[kind]]
+    calibration = calibration_of_kind(KINDS[kind], name)
     if measured is not None:
-        require_instance("measured", measured, xr.Dataset, "the dataset of step_scales")
+        _require_of_step(require_instance("measured", measured, xr.Dataset, "the dataset of step_scales"), optimizer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(model, loss, batches, optimizer=optimizer, **options) if measured is None else measured
@@ -178,6 +182,14 @@ def starting_rate(
     small = _started_small(scales) if calibration.of == "last" and kind == "transformer" else ""
     found_rate = with_rate(scales, calibration, premises, [small, softened(scales), of_batch, *against[0], *against[1]])
     return found_rate.assign_attrs(kind=kind)
+
+
+def _require_of_step(measured: xr.Dataset, optimizer: Any) -> None:
+    """Raise ValueError for scales of another step than the one of this name, whose constant is taken."""
+    if isinstance(optimizer, str) and (step := measured.attrs["optimizer"]) != optimizer:
+        raise ValueError(
+            f"measured is of the first step of {step}; rates are named by {optimizer!r}: give that optimizer"
+        )
 
 
 def _started_small(scales: xr.Dataset) -> str:
@@ -213,10 +225,10 @@ def carry(
 
         rate x (median scale of the second model) / (median scale of the first)
 
-    with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon
-    (for plain nets under Muon the last layer's comes nearer, as a warning says), of the last layer under AdamW and
-    Lion. Both models take the same batches and random numbers. It is a statement about one step at initial weights; the
-    answers of all four scales are given beside, and where they part, trust none without a second tuned rate.
+    with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon,
+    of the last layer under AdamW, Lion and "muon-adamw-in-noise", a step of both as long as later ones. Both models
+    take the same batches and random numbers. It is a statement about one step at initial weights; the answers of all
+    four scales are given beside, and where they part, trust none without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.
@@ -295,12 +307,17 @@ def _wanted(of: str | None, name: str, kind: str) -> str:
     if of is not None:
         require_choice("of", of, SCALES)
         return of
+    if (later := step_that_names(name)) in CALIBRATIONS and later != name:
+        raise ValueError(
+            f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, a step as long as "
+            f"later ones, or of, one of {', '.join(map(repr, SCALES))}"
+        )
     if name not in CALIBRATIONS:
         raise ValueError(
             f"no trial has trained by {name}, so that none says which scale names its rates: give of, one of "
             f"{', '.join(map(repr, SCALES))}"
         )
-    return CALIBRATIONS[name][KINDS[kind]].of
+    return calibration_of_kind(KINDS[kind], name).of
 
 
 def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:

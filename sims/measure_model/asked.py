@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common import require_choice, require_count, require_positive, stream
-from meanfield.optimizers import FIRST_STEPS
+from meanfield.optimizers import FIRST_STEPS, HYBRIDS, IN_NOISE
 from sims.common.images import TEXT, read_array, text_windows
 
 # A size of the model: keywords of its factory and their numbers.
@@ -27,6 +27,8 @@ BATCH, LENGTH = 64, 64
 FILES = (".npz", ".nc")
 # What a size without keywords is called.
 WHOLE_MODEL = "the model"
+# Steps of the library, by name.
+STEPS = (*FIRST_STEPS, *HYBRIDS, *IN_NOISE.values())
 
 
 def sizes_of(given: Sequence[str]) -> list[ModelSize]:
@@ -153,9 +155,8 @@ def imported_optimizer(text: str) -> Any:
     """A name of the library's, or what stands in a module: a class of optimizers, or a function that makes one."""
     if ":" in text:
         return imported("--optimizer", text)
-    require_choice(
-        "--optimizer", text, [*FIRST_STEPS, "package.module:name"] if text not in FIRST_STEPS else FIRST_STEPS
-    )
+    if text not in STEPS:
+        require_choice("--optimizer", text, [*STEPS, "package.module:name"])
     return text
 
 

@@ -44,6 +44,19 @@ def test_the_rate_is_the_median_of_a_scale_over_a_constant(optimizer, scale):
     assert all(scale in found for scale in SCALES.values())
 
 
+def test_muon_beside_adamw_is_named_by_a_step_as_long_as_later_ones():
+    """Which is as long as the first in hidden matrices, and shorter in all else, so that its scale is larger."""
+    found, _ = started(optimizer="muon-adamw")
+    first, later = (
+        mf.step_scales(NET, DATA, optimizer=name, **TRAINED).sel(quantile=0.5)["last_learning_rate_scale_quantile"]
+        for name in ("muon-adamw", "muon-adamw-in-noise")
+    )
+    assert float(found["rate"]) == float(later) / 74
+    assert float(later) > 1.2 * float(first)
+    assert found.identical(started(optimizer="muon-adamw-in-noise")[0])
+    assert "Muon with momentum 0.95 on hidden matrices and AdamW on all else, both at this" in found.attrs["premises"]
+
+
 def test_constants_of_signs_are_those_of_kinds_of_nets():
     """Convolutional nets have one six times as small as that of nets without sites."""
     nets = {NET: DATA, IMAGES: IMAGE_DATA}
@@ -101,16 +114,12 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
         (NET, DATA, "sgd", []),
         (NET, DATA, "adamw", []),
         (NET, DATA, "lion", ["no net was trained by Lion"]),
-        (NET, DATA, "muon", ["0.8 to 29 times"]),
+        (NET, DATA, "muon", ["0.8 to 29 times", "as K^(-0.83) in residual nets of variance 1/K and as L^(-1.01)"]),
+        (NET, DATA, "muon-adamw", []),
+        (IMAGES, IMAGE_DATA, "muon-adamw", []),
         (mf.MLP(depth=8, width=8, input_width=8, outputs=3), DATA, "adamw", []),
         (IMAGES, IMAGE_DATA, "adamw", []),
         (mf.MLP(depth=2, width=8, input_width=8, outputs=3), DATA, "sgd", ["0.73 to 6.2 times the tuned"]),
-        (
-            mf.MLP(depth=2, width=8, input_width=8, outputs=3),
-            DATA,
-            "muon",
-            ["0.8 to 29", "plain nets that learn fell over 2 to 16 layers as L^(-1.01)"],
-        ),
         (
             mf.Transformer(**TOKENS, norm="pre"),
             TOKEN_DATA,
@@ -134,6 +143,7 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
     of, in_steps = {
         "sgd": ("descent", "0.01 +- 0.03"),
         "muon": ("Muon with AdamW", "-0.35 +- 0.04"),
+        "muon-adamw": ("Muon with AdamW", "-0.35 +- 0.04"),
     }.get(optimizer, ("AdamW", "-0.15 +- 0.03"))
     expected = f"tuned rates of {of}, in nets of 4 units, went as T^({in_steps}) with batches of 16"
     assert expected in found.attrs["premises"]
@@ -151,6 +161,7 @@ def test_warnings_come_where_the_trials_failed_and_nowhere_else(net, data, optim
         ("lion", 64, ("1.7", "1")),
         ("adamw", 32, ()),
         ("muon", 64, ("1.6", "0.76")),
+        ("muon-adamw", 64, ("1.6", "0.76")),
     ],
 )
 def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer, batch_size, factors):
@@ -172,7 +183,11 @@ def test_nothing_is_said_of_the_batches_of_transformers():
     ("options", "words"),
     [
         ({"optimizer": "shampoo"}, "no trial has a constant for shampoo: there are starting rates for 'sgd'"),
-        ({"optimizer": "muon-adamw"}, "no trial has a constant for muon-adamw"),
+        ({"optimizer": "muon_kimi-adamw"}, "constant for muon_kimi-adamw: .*, 'muon', 'muon-adamw', for 'sgd' without"),
+        (
+            {"net": mf.Transformer(**TOKENS, norm="pre"), "data": TOKEN_DATA, "optimizer": "muon-adamw"},
+            "no trial has trained Transformers by muon-adamw, so that none has a constant for them",
+        ),
         ({"optimizer": SGD(0.9)}, r"no trial has a constant for SGD\(momentum=0.9\)"),
         ({"optimizer": "adam"}, "optimizer is 'adam'; choose one of"),
         ({"optimizer": 5}, "optimizer is 5; give a name"),
