@@ -113,8 +113,8 @@ _MUON_ADAMW = {
         of="last",
         ratio=74,
         factor=2.3,
-        trials=f"20 nets {LEARNED} of digits, width 64, plain and residual, where the scale was 33 to 166 times tuned "
-        "rates, and 62 to 70 times in the 8 residual ones of one layer a branch",
+        trials=f"20 nets {LEARNED} of digits (16 inputs), width 64, plain and residual, where the scale was 33 to 166 "
+        "times tuned rates, and 62 to 70 times in the 8 residual ones of one layer a branch",
     ),
     CONVOLUTIONAL: Calibration(
         of="last",
