@@ -66,8 +66,8 @@ def _with_hybrids(alone: dict[str, Optimizer]) -> dict[str, Optimizer | Hybrid]:
 IN_USE = _with_hybrids(OPTIMIZERS | {"sgd": SGD(0.0), "sgd_momentum": SGD(0.9), "muon": Muon(shape_factor=True)})
 _ALONE = FIRST_STEPS | {"sgd_momentum": SGD(0.0), "muon": Muon(0.0, None, shape_factor=True)}
 
-# Hybrids whose first step is unlike their later ones, and the names of that step in the proportions of later ones, when
-# gradients are noise: Muon's steps keep their size, and AdamW's beside them shrink (docs/theory.md section 24).
+# Hybrids whose first step is unlike their later ones, and the names of that step with AdamW's weights as far as they
+# move once gradients are noise; Muon's steps do not shrink (docs/theory.md section 24).
 IN_NOISE = {name: f"{name}-in-noise" for name in ("muon_kimi-adamw", "muon-adamw")}
 FROM_REST = _with_hybrids(_ALONE) | {
     later: Hybrid(_ALONE[name.split("-")[0]], AdamWInNoise()) for name, later in IN_NOISE.items()

@@ -62,7 +62,7 @@ class AdamW(Optimizer):
 
 @dataclass(frozen=True)
 class AdamWInNoise(Optimizer):
-    """A = sqrt((1 - beta1) / (1 + beta1)) sign(G): the first step of AdamW, made as long as its later ones in noise.
+    """A = sqrt((1 - beta1) / (1 + beta1)) G / (|G| + epsilon): AdamW's first step, as long as its later ones in noise.
 
     From rest every element moves by 1. Once gradients are independent noise of variance s^2, the running mean m has
     (1 - beta1) / (1 + beta1) s^2 and v is near s^2, so that m / sqrt(v) is 0.23 in the root mean square at beta1 = 0.9.
@@ -71,7 +71,7 @@ class AdamWInNoise(Optimizer):
     """
 
     beta1: float = 0.9
-    elementwise = True
+    elementwise = takes_epsilon = True
 
     @property
     def length(self) -> float:
@@ -82,7 +82,10 @@ class AdamWInNoise(Optimizer):
         slope, xp = gradient.slope, library_of(place.weights)
         direction = xp.empty_like(place.weights)
         for block in blocks(slope):
-            xp.multiply(xp.sign(fresh(slope, block)), self.length, out=direction[block])
+            g = fresh(slope, block)
+            size = xp.abs(g)
+            size += place.epsilon or size == 0
+            xp.multiply(xp.divide(g, size, out=size), self.length, out=direction[block])
         return direction, None
 
 

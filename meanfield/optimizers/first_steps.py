@@ -23,7 +23,7 @@ from meanfield.common.compiled import compiled
 from meanfield.common.validation import Array, require_choice
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import FROM_REST, Hybrid, method_of_role
-from meanfield.optimizers.elementwise import SGD, AdamW, Lion
+from meanfield.optimizers.elementwise import SGD, AdamW, AdamWInNoise, Lion
 from meanfield.optimizers.matrices import SOAP, Muon, Shampoo
 
 # Where a direction depends on the size of the step, as SSO's, it is that of a step of this size: as good as none.
@@ -37,8 +37,8 @@ class FirstStep:
     """The first step from rest of all weights of a net.
 
     Attributes:
-        optimizer: one of `FROM_REST` by name, with neither momentum nor epsilon, or "-in-noise" as long as later steps;
-            or an optimizer or a hybrid, whose momentum acts as it does at its first step.
+        optimizer: one of `FROM_REST` by name, with neither momentum nor epsilon, those "-in-noise" with AdamW's weights
+            as far as in noise; or an optimizer or a hybrid, whose momentum acts as it does at its first step.
         epsilon: of optimizers that divide by the size of gradients.
 
     Raises:
@@ -91,7 +91,7 @@ class FirstStep:
 
     def softens(self, role: str) -> bool:
         """Whether weights of this role move by G / (|G| + epsilon), between G over epsilon and its sign."""
-        return self.epsilon > 0 and isinstance(self.method_of(role), AdamW)
+        return self.epsilon > 0 and isinstance(self.method_of(role), AdamW | AdamWInNoise)
 
     def form_of(self, role: str) -> str | None:
         """Which of `FORMS` it is at weights of this role; None where A depends on more than the gradient."""

@@ -22,12 +22,13 @@ from meanfield.common.validation import (
     require_instances,
     require_positive,
 )
+from meanfield.optimizers import IN_NOISE
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.torch.models import taken_batches
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
-from meanfield.transfer.one_step import MOVED
+from meanfield.transfer.one_step import MOVED, OF_LATER, whose_step
 from meanfield.transfer.rules import SAME_TRAINING
 from meanfield.transfer.starting import (
     CALIBRATIONS,
@@ -51,6 +52,7 @@ from meanfield.transfer.starting import (
     slopes_parts,
     softened,
     step_that_names,
+    trains,
     under_muon,
     untried,
     with_rate,
@@ -185,11 +187,10 @@ def starting_rate(
 
 
 def _require_of_step(measured: xr.Dataset, optimizer: Any) -> None:
-    """Raise ValueError for scales of another step than the one of this name, whose constant is taken."""
-    if isinstance(optimizer, str) and (step := measured.attrs["optimizer"]) != optimizer:
-        raise ValueError(
-            f"measured is of the first step of {step}; rates are named by {optimizer!r}: give that optimizer"
-        )
+    """Raise ValueError where either is of a step in noise, and the other is of another step."""
+    step, in_noise = measured.attrs["optimizer"], IN_NOISE.values()
+    if step != optimizer and (step in in_noise or (isinstance(optimizer, str) and optimizer in in_noise)):
+        raise ValueError(f"measured is of one step of {step}; the rate goes by {optimizer!r}: measure that step")
 
 
 def _started_small(scales: xr.Dataset) -> str:
@@ -226,7 +227,7 @@ def carry(
         rate x (median scale of the second model) / (median scale of the first)
 
     with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon,
-    of the last layer under AdamW, Lion and "muon-adamw-in-noise", a step of both as long as later ones. Both models
+    of the last layer under AdamW, Lion and "muon-adamw-in-noise", a step of both as in noise. Both models
     take the same batches and random numbers. It is a statement about one step at initial weights; the answers of all
     four scales are given beside, and where they part, trust none without a second tuned rate.
 
@@ -274,6 +275,8 @@ def carry(
         both = [step_scales(model, loss, taken, optimizer=optimizer, **options) for model in (small, large)]
     else:
         both = list(require_instances("measured", measured, xr.Dataset, "datasets of step_scales"))
+        for scales in both:
+            _require_of_step(scales, optimizer)
     last = [str(scales.attrs["last_kind"]) for scales in both]
     if last[0] != last[1]:
         raise ValueError(
@@ -307,16 +310,12 @@ def _wanted(of: str | None, name: str, kind: str) -> str:
     if of is not None:
         require_choice("of", of, SCALES)
         return of
-    if (later := step_that_names(name)) in CALIBRATIONS and later != name:
-        raise ValueError(
-            f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, a step as long as "
-            f"later ones, or of, one of {', '.join(map(repr, SCALES))}"
-        )
     if name not in CALIBRATIONS:
-        raise ValueError(
-            f"no trial has trained by {name}, so that none says which scale names its rates: give of, one of "
-            f"{', '.join(map(repr, SCALES))}"
-        )
+        later = IN_NOISE.get(name)
+        why = f"no trial has trained by {name}, so that none says which scale names its rates: give of"
+        if later in CALIBRATIONS:
+            why = f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, or of"
+        raise ValueError(f"{why}, one of {', '.join(map(repr, SCALES))}")
     return calibration_of_kind(KINDS[kind], name).of
 
 
@@ -329,9 +328,10 @@ def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float
 
 
 def _premises(name: str, of: str) -> tuple[str, ...]:
+    trained = trains(name)
     return (
-        f"tuned rates of {name} keep their ratio to the rate at which its first step moves {MOVED[of]} by 1",
-        "the step at initial weights: momentum and weight decay have no part in it",
+        f"tuned rates of {trained} keep their ratio to the rate at which {whose_step(name)} moves {MOVED[of]} by 1",
+        OF_LATER if trained != name else "the step at initial weights: momentum and weight decay have no part in it",
         "initial weights as the models draw them, batches as they are given; the median model",
         SAME_TRAINING,
         untried(name),

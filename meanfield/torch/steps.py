@@ -341,9 +341,10 @@ def _names(optimizers: Sequence[torch.optim.Optimizer]) -> str:
 
 
 def _trial_name(optimizers: Sequence[torch.optim.Optimizer]) -> str:
-    """The name of the trials, of Muon beside AdamW, too; their own where there are none, or where one has momentum."""
+    """The name of the trials, of Muon beside AdamW at one rate, too; their own where there are none, or a momentum."""
     name, groups = _names(optimizers), optimizers[0].param_groups
-    if {TRIAL_NAMES.get(type(each).__name__) for each in optimizers} == {"muon", "adamw"}:
+    kinds = {TRIAL_NAMES.get(type(each).__name__) for each in optimizers}
+    if kinds == {"muon", "adamw"} and len({group["lr"] for each in optimizers for group in each.param_groups}) == 1:
         return "muon-adamw"
     if name == "SGD" and any(group["momentum"] for group in groups):
         return "SGD with momentum"

@@ -7,7 +7,7 @@ from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.range_test import RangeTest
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
-from meanfield.transfer.starting import PRE_NORM, PRE_NORM_TRAINED, SCALES, named_rate, slopes_part
+from meanfield.transfer.starting import PRE_NORM, PRE_NORM_TRAINED, SCALES, named_rate, slopes_part, step_that_names
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "median_scale",
     "named_rate",
     "slopes_part",
+    "step_that_names",
     "tune_all",
 ]

@@ -38,6 +38,11 @@ OF_LATER = (
 )
 
 
+def whose_step(name: str) -> str:
+    """What premises call the step of this name."""
+    return "its first step" if trains(name) == name else "this step"
+
+
 class Scale(NamedTuple):
     """ln of the scale of one net, its standard error, and the premises of the theory that the net breaks."""
 
@@ -92,7 +97,8 @@ class OneStep(Rule):
     @property
     def title(self) -> str:  # type: ignore[override]
         how = "mean field" if self.data is None else "median of draws on data"
-        return f"first step of {self.step.name}, {self.of}: {how}"
+        first = "step" if trains(self.step.name) != self.step.name else "first step"
+        return f"{first} of {self.step.name}, {self.of}: {how}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -105,7 +111,8 @@ class OneStep(Rule):
             batches = "all samples" if size is None else f"batches of {size} samples"
             setting = f"initial weights as the specs say, {batches} of the given data, {loss} loss; the median net"
         return (
-            f"tuned rates of {name} keep their ratio to the rate at which its first step moves {MOVED[self.of]} by 1",
+            f"tuned rates of {name} keep their ratio to the rate at which {whose_step(self.step.name)} moves "
+            f"{MOVED[self.of]} by 1",
             OF_LATER if name != self.step.name else OF_REST,
             setting,
             SAME_TRAINING,

@@ -176,7 +176,7 @@ FINDER = RangeTest()
 STEPS = {
     "": "one step of the optimizer that trains",
     "descent_": "one step of gradient descent",
-    first_steps.NOISE: "one step of the optimizer that trains, as long as later ones in noise,",
+    first_steps.NOISE: "one step of the optimizer that trains, with AdamW's as long as in noise,",
 }
 
 VARIABLES = (
@@ -543,11 +543,11 @@ def _step_column(of: str, whose: str = "") -> Column:
 
 def _step_columns(dataset: xr.Dataset) -> list[Column]:
     """Slopes of all scales of one step that this run has."""
-    others = [whose for whose in ("descent_", first_steps.NOISE) if f"{whose}outputs_scale" in dataset]
+    others = [("descent_", "outputs"), ("descent_", "relative"), *product([first_steps.NOISE], OF)]
     return [
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
         *map(_step_column, OF),
-        *(_step_column(of, whose) for whose in others for of in ("outputs", "relative")),
+        *(_step_column(of, whose) for whose, of in others if f"{whose}{of}_scale" in dataset),
     ]
 
 
@@ -578,19 +578,22 @@ def _suggested(at: xr.Dataset, name: str) -> str:
     return number(10.0 ** (float(log_rate) - float(at["tuned_rate_log10"])))
 
 
+def _named_columns(dataset: xr.Dataset) -> list[Column]:
+    names = {f"{HEADERS[whose]}{of}": f"{whose}{of}_scale" for whose in ("", first_steps.NOISE) for of in OF}
+    names = {header: name for header, name in names.items() if name in dataset} | {"2/lambda_max": "stable_rate"}
+    return [
+        Column("loss", _learns),
+        *(Column(header, partial(_over_tuned, name=name)) for header, name in names.items()),
+        *(Column(name, partial(_suggested, name=name)) for name in first_steps.SUGGESTIONS),
+    ]
+
+
 NAMED_TABLE = Table(
     "named table",
     "Scales of one step and rates of a range test over the tuned rate (* loss above a third of chance: hardly learns)",
     ["family", "depth"],
     "net",
-    [
-        Column("loss", _learns),
-        *(
-            Column(header, partial(_over_tuned, name=name))
-            for header, name in [*((of, f"{of}_scale") for of in OF), ("2/lambda_max", "stable_rate")]
-        ),
-        *(Column(name, partial(_suggested, name=name)) for name in first_steps.SUGGESTIONS),
-    ],
+    _named_columns,
     key=lambda family, depth: f"{family} {depth}",
 )
 

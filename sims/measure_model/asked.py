@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from meanfield.common import require_choice, require_count, require_positive, stream
 from meanfield.optimizers import FIRST_STEPS, HYBRIDS, IN_NOISE
+from meanfield.transfer import step_that_names
 from sims.common.images import TEXT, read_array, text_windows
 
 # A size of the model: keywords of its factory and their numbers.
@@ -152,12 +153,15 @@ def imported_factory(text: str, size: ModelSize) -> Callable[..., Any]:
 
 
 def imported_optimizer(text: str) -> Any:
-    """A name of the library's, or what stands in a module: a class of optimizers, or a function that makes one."""
+    """A name of the library's, or what stands in a module: a class of optimizers, or a function that makes one.
+
+    Of names it is the step that names rates: of Muon with AdamW the one in noise.
+    """
     if ":" in text:
         return imported("--optimizer", text)
     if text not in STEPS:
         require_choice("--optimizer", text, [*STEPS, "package.module:name"])
-    return text
+    return step_that_names(text)
 
 
 def batches_of(data: str, batch_size: int | None, length: int | None, draws: int, seed: int) -> BatchList:

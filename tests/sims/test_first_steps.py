@@ -205,7 +205,7 @@ def test_a_step_in_noise_is_nearer_only_where_its_slopes_are(smoke_runs):
 
 
 def test_errors_of_slopes_in_noise_average_out_over_families(smoke_runs):
-    """An error of the tuned slope moves both distances alike where both lie to one side."""
+    """An error of the tuned slope moves both distances alike where both lie far to one side."""
     far = _tuned_as(smoke_runs[NOISE_RUN], "relative_scale", off=2.0)
     families = [tuned_rates.learned_at(far, str(name)) for name in far["family"].values]
 
@@ -219,6 +219,28 @@ def test_errors_of_slopes_in_noise_average_out_over_families(smoke_runs):
     expected = saved / np.sqrt((of_noise**2 + of_first**2).sum()) * len(tuned)
     shown = re.search(r"worst (-?[\d.e+]+) s\.e\.", first_steps.judge_noise(far).evidence)
     assert float(shown[1]) == pytest.approx(expected, rel=2e-2)
+
+
+@pytest.mark.parametrize(("near", "far"), [(0.2, 0.5), (-0.5, 0.2), (1.0, 1.5), (0.1, 0.3), (-0.05, 0.01), (0.3, 0.3)])
+def test_an_error_of_what_both_are_distances_from(near, far):
+    """The largest change of the difference of two distances within four errors, over four."""
+    moves = np.linspace(-0.4, 0.4, 80_001)
+    changes = abs(near - moves) - abs(far - moves) - (abs(near) - abs(far))
+    made = float(first_steps.error_of_both(np.array([near]), np.array([far]), np.array([0.1]))[0])
+    assert made == pytest.approx(np.abs(changes).max() / 4, abs=1e-5)
+
+
+@pytest.mark.parametrize("apart", [0.1, 0.2, 0.5])
+def test_two_slopes_that_are_off_alike_are_told_apart_in_no_more_runs_than_stated(apart):
+    """Of one family, tuned in the middle between both: the band of a run of training lets one in a thousand pass."""
+    error, count = 0.12, 200_000
+    off = np.random.default_rng(0).normal(scale=error, size=count)
+    near, far = apart / 2 - off, -apart / 2 - off
+    errors = np.hypot(first_steps.error_of_both(near, far, np.full(count, error)), 0.01)
+    band = 4.6
+    assert (np.abs(np.abs(near) - np.abs(far)) > band * errors).mean() < tuned_rates.TRAINED_BUDGET
+    signs = np.hypot((np.sign(near) - np.sign(far)) * error, 0.01)
+    assert (np.abs(np.abs(near) - np.abs(far)) > band * signs).mean() > 10 * tuned_rates.TRAINED_BUDGET
 
 
 def test_only_muon_beside_adamw_has_a_step_in_noise(smoke_runs):

@@ -182,8 +182,11 @@ def test_scales_of_the_first_step_of_muon_name_no_rate():
     """A constant is that of one step; live optimizers, Muon and AdamW, are known, and their step is the first, too."""
     batches, how = [models.images()], {"optimizer": MUON, "draws": 2}
     measured = mft.step_scales(Flat, cross_entropy, batches, **how)
-    with pytest.raises(ValueError, match="of the first step of muon-adamw; rates are named by 'muon-adamw-in-noise'"):
+    with pytest.raises(ValueError, match="of one step of muon-adamw; the rate goes by 'muon-adamw-in-noise': measure"):
         mft.starting_rate(Flat, cross_entropy, batches, measured=measured, **how)
+    later = how | {"optimizer": "muon-adamw-in-noise", "measured": (measured, measured)}
+    with pytest.raises(ValueError, match="of one step of muon-adamw; the rate goes by 'muon-adamw-in-noise': measure"):
+        mft.carry(0.1, Flat, Flat, cross_entropy, batches, **later)
 
 
 def test_muon_and_adamw_of_pytorch_are_the_pair_of_the_trials():

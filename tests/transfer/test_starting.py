@@ -9,7 +9,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.common.estimates import quantiles
-from meanfield.optimizers import SGD, AdamW, Muon
+from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
@@ -54,6 +54,7 @@ def test_muon_beside_adamw_is_named_by_a_step_as_long_as_later_ones():
     assert float(found["rate"]) == float(later) / 74
     assert float(later) > 1.2 * float(first)
     assert found.identical(started(optimizer="muon-adamw-in-noise")[0])
+    assert math.log(float(later / first)) < math.log(1 / 0.229)
     assert "Muon with momentum 0.95 on hidden matrices and AdamW on all else, both at this" in found.attrs["premises"]
 
 
@@ -186,7 +187,15 @@ def test_nothing_is_said_of_the_batches_of_transformers():
         ({"optimizer": "muon_kimi-adamw"}, "constant for muon_kimi-adamw: .*, 'muon', 'muon-adamw', for 'sgd' without"),
         (
             {"net": mf.Transformer(**TOKENS, norm="pre"), "data": TOKEN_DATA, "optimizer": "muon-adamw"},
-            "no trial has trained Transformers by muon-adamw, so that none has a constant for them",
+            "no trial has trained Transformers by muon-adamw until they learn, so that none has a constant for them",
+        ),
+        (
+            {"net": LOOP, "data": LOOP_DATA, "optimizer": "muon-adamw"},
+            "no trial has trained tied loops by muon-adamw until they learn",
+        ),
+        (
+            {"optimizer": Hybrid(Muon(), AdamW())},
+            "the first step of muon-adamw names no rate: give the name 'muon-adamw-in-noise'",
         ),
         ({"optimizer": SGD(0.9)}, r"no trial has a constant for SGD\(momentum=0.9\)"),
         ({"optimizer": "adam"}, "optimizer is 'adam'; choose one of"),
@@ -214,7 +223,7 @@ def test_bad_input_is_refused_in_one_line(options, words):
 
 
 def test_an_epsilon_that_eats_the_step_is_warned_of():
-    assert started(optimizer="adamw", epsilon=1e-12)[1] == []
+    assert started(optimizer="adamw", epsilon=1e-12)[1] == started(optimizer="muon-adamw", epsilon=1e-12)[1] == []
     (sentence,) = started(optimizer="adamw", epsilon=10.0)[1]
     assert "epsilon 10 leaves 0.00" in sentence
 
