@@ -123,6 +123,7 @@ def pool(count: int, prepare: Callable[..., None], *arguments: Any) -> Iterator[
     except BaseException as error:
         with interrupts_held():
             _stop([process for process in active_children() if process not in already_running])
+            _let_go_of_results(executor)
         if isinstance(error, BrokenProcessPool):
             raise ChildProcessError(KILLED if begun.acquire(block=False) else UNGUARDED) from None
         raise
@@ -184,6 +185,15 @@ def _stop(processes: list[BaseProcess]) -> None:
     for process in processes:
         process.join(GRACE)
         process.kill()
+
+
+def _let_go_of_results(executor: ProcessPoolExecutor) -> None:
+    """Close this process's own end, for writing, of the pipe in which results come.
+
+    A process that was stopped while it sent one has sent a part. The executor would wait for the rest for ever, as long
+    as somebody could write it. It has no public name for this end.
+    """
+    executor._result_queue._writer.close()  # type: ignore[attr-defined]
 
 
 # Seconds in which a scheduler must answer.

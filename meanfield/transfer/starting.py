@@ -106,7 +106,8 @@ _MUON = Calibration(
     trials=f"36 nets, {ON_ALL_FAMILIES}, where the scale was 0.8 to 25 times tuned rates, and 8 plain nets {LEARNED}, "
     "by Muon with AdamW, where it was 2.4 to 29 times",
     warning="under Muon no constant served all families: the scale of the outputs was 0.8 to 29 times the tuned "
-    "rate, so that this one is an order of magnitude",
+    "rate, so that this one is an order of magnitude; where AdamW steps the first and the last layer, give "
+    "'muon-adamw'",
 )
 # Muon beside AdamW, at one rate: of the step whose AdamW layers move as far as they do once gradients are noise.
 MUON_ADAMW = IN_NOISE["muon-adamw"]
@@ -293,8 +294,8 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
 
 
 def under_muon(optimizer: str) -> list[str]:
-    """How trials of plain and residual nets parted from the first step of Muon, where it is that of this optimizer."""
-    return [UNDER_MUON] if optimizer in ("muon", "muon-adamw") else []
+    """How trials of plain and residual nets parted from the first step of Muon with AdamW, where it is asked for."""
+    return [UNDER_MUON] if optimizer == "muon-adamw" else []
 
 
 def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:

@@ -64,6 +64,42 @@ def test_a_stopped_command_leaves_whole_pieces_and_continues(tmp_path):
 
 
 @posix
+def test_a_result_that_is_half_sent_is_not_waited_for(tmp_path):
+    """The one process is stopped while it sends 300 MB; whoever waited for the rest would never end."""
+    pytest.importorskip("psutil", reason="comes with the extra cluster")
+    script = tmp_path / "script.py"
+    script.write_text(HALF_SENT)
+    own = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, script], cwd=ROOT, env=own, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.returncode) == ("stopped half-way\n", 0), ended.stderr
+
+
+HALF_SENT = """
+import time
+import psutil
+from meanfield.execution.workers import pool
+
+def nothing():
+    pass
+
+def large(size):
+    return bytes(size)
+
+if __name__ == "__main__":
+    try:
+        with pool(1, nothing) as executor:
+            executor.submit(large, 1).result()
+            before, sent = psutil.Process().memory_info().rss, executor.submit(large, 300_000_000)
+            while psutil.Process().memory_info().rss < before + 20_000_000:
+                time.sleep(0.001)
+            assert not sent.done()
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        print("stopped half-way")
+"""
+
+
+@posix
 def test_a_terminal_that_closes_stops_a_command_as_sigterm_does(tmp_path):
     """Its signal reaches all processes; semaphores that nobody has released would be told of on a line of their own."""
     _, running, workers = _started(tmp_path, draws=1000)

@@ -115,7 +115,7 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
         (NET, DATA, "sgd", []),
         (NET, DATA, "adamw", []),
         (NET, DATA, "lion", ["no net was trained by Lion"]),
-        (NET, DATA, "muon", ["0.8 to 29 times", "as K^(-0.83) in residual nets of variance 1/K and as L^(-1.00)"]),
+        (NET, DATA, "muon", ["0.8 to 29 times"]),
         (NET, DATA, "muon-adamw", []),
         (IMAGES, IMAGE_DATA, "muon-adamw", []),
         (mf.MLP(depth=8, width=8, input_width=8, outputs=3), DATA, "adamw", []),
