@@ -230,15 +230,14 @@ COURSES: Mapping[str, Course] = {
 }
 # Samples of a mini-batch of the trials, and a factor on the rate by another number that is worth a warning.
 TRIAL_BATCH, NOTABLE_OF_BATCH = 16, 1.4
+OF_FIRST = "; the scale was that of the first step, and how that in noise goes with the batch was not tried"
 
 
 def calibration_of(net: Net, optimizer: str) -> Calibration:
     """That of the net's kind, as `calibration_of_kind`."""
-    if isinstance(net, TiedLoop) and optimizer == MUON_ADAMW:
-        return calibration_of_kind(LOOPS, optimizer)
-    return calibration_of_kind(
-        TRANSFORMER if isinstance(net, TokenStream) else CONVOLUTIONAL if net.grid else CONNECTED, optimizer
-    )
+    kind = TRANSFORMER if isinstance(net, TokenStream) else CONVOLUTIONAL if net.grid else CONNECTED
+    is_apart = isinstance(net, TiedLoop) and optimizer == MUON_ADAMW
+    return calibration_of_kind(LOOPS if is_apart else kind, optimizer)
 
 
 def calibration_of_kind(kind: str, optimizer: str) -> Calibration:
@@ -540,10 +539,11 @@ def other_batch(name: str, batch_size: int, *, tokens: bool) -> str:
     short, long = ((batch_size / TRIAL_BATCH) ** power for power in course.batch)
     if tokens or max(short, long, 1 / short, 1 / long) < NOTABLE_OF_BATCH:
         return ""
+    of_first = OF_FIRST if name == MUON_ADAMW else ""
     return (
         f"trials had batches of {TRIAL_BATCH}, and this one has {batch_size:,}: by how tuned rates of {course.trained} "
         f"went with batches of 16 to 256 in nets of 4 units, the one that trains best is {short:.2g} times this rate "
-        f"after 128 steps, and {long:.2g} times after 2,048 (E3)"
+        f"after 128 steps, and {long:.2g} times after 2,048 (E3){of_first}"
     )
 
 

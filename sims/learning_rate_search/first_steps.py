@@ -7,7 +7,7 @@ eight epochs, and of convolutional residual nets on MNIST for four.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log10
@@ -72,6 +72,15 @@ def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descend
     return name, others[name]
 
 
+NONE_LEARNS = "no family learns at two depths or more"
+
+
+def _learning(dataset: xr.Dataset, names: Iterable[str]) -> dict[str, xr.Dataset]:
+    """The families of these that learn at two depths or more, at the depths where they do."""
+    learned = {name: tuned_rates.learned_at(dataset, name) for name in names}
+    return {name: at for name, at in learned.items() if at.sizes["depth"] > 1}
+
+
 @JUDGES.decide(
     brief="{group}, {optimizer}: slopes of tuned rates are those of its own first step",
     claim="{group} that learn under {optimizer}: their tuned rates have over depth the slopes of one step of "
@@ -83,11 +92,8 @@ def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descend
 def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
     (of, names), optimizer = tuned_rates.GROUPS[group], dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "of": of, "rival": "another law"}
-    learned = {name: tuned_rates.learned_at(dataset, name) for name in names if name in dataset["family"]}
-    families = {name: at for name, at in learned.items() if at.sizes["depth"] > 1}
-    if not families:
-        evidence = "no family learns at two depths or more"
-        return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
+    if not (families := _learning(dataset, [name for name in names if name in dataset["family"]])):
+        return Ruling(Verdict.INCONCLUSIVE, NONE_LEARNS, words, "none: no slope")
     laws = [tuned_rates.tuned_slope(at) for at in families.values()]
     claimed, errors = np.array([tuned_rates.drawn_slope(at, f"{of}_scale") for at in families.values()]).T
     rival, others = rival_slopes(list(families.values()), of, claimed, descends=optimizer == "sgd")
@@ -322,11 +328,8 @@ def judge_finder(dataset: xr.Dataset) -> Contest | Ruling:
 )
 def judge_noise(dataset: xr.Dataset) -> Contest | Ruling:
     words = {"optimizer": dataset.attrs["optimizer"]}
-    learned = {str(name): tuned_rates.learned_at(dataset, name) for name in dataset["family"].values}
-    families = {name: at for name, at in learned.items() if at.sizes["depth"] > 1}
-    if not families:
-        evidence = "no family learns at two depths or more"
-        return Ruling(Verdict.INCONCLUSIVE, evidence, words, "none: no slope")
+    if not (families := _learning(dataset, [str(name) for name in dataset["family"].values])):
+        return Ruling(Verdict.INCONCLUSIVE, NONE_LEARNS, words, "none: no slope")
     laws = [tuned_rates.tuned_slope(at) for at in families.values()]
     tuned = np.array([law.exponent for law in laws])
     scales = [f"{NOISE}{OF_NOISE}_scale", *(f"{of}_scale" for of in SCALES)]

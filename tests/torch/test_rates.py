@@ -179,7 +179,7 @@ def test_optimizers_without_a_trial_are_refused(name, optimizer):
 
 
 def test_scales_of_the_first_step_of_muon_name_no_rate():
-    """A constant is that of one step; live optimizers, Muon and AdamW, are known, and their step is the first, too."""
+    """The constant of Muon beside AdamW is that of the step in noise."""
     batches, how = [models.images()], {"optimizer": MUON, "draws": 2}
     measured = mft.step_scales(Flat, cross_entropy, batches, **how)
     with pytest.raises(ValueError, match="of one step of muon-adamw; the rate goes by 'muon-adamw-in-noise': measure"):
