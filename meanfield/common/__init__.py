@@ -11,7 +11,7 @@ from meanfield.common.files import (
     write_whole,
 )
 from meanfield.common.gaussian_averages import mean_square
-from meanfield.common.machine import collect_seldom, share_machine
+from meanfield.common.machine import collect_seldom, machine_described, share_machine
 from meanfield.common.power_laws import PowerLaw, fit_power_law, local_slopes, log_slope
 from meanfield.common.seeds import checked_seed, derived_seed, stream
 from meanfield.common.validation import (
@@ -57,6 +57,7 @@ __all__ = [
     "interrupts_raised",
     "local_slopes",
     "log_slope",
+    "machine_described",
     "mean_square",
     "require_choice",
     "require_count",

@@ -8,10 +8,12 @@ thing to do leaves out Dask, and most looks for garbage.
 import atexit
 import gc
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any, ParamSpec, TypeVar
 
@@ -58,6 +60,16 @@ def seconds_refusal(needed: float, what: str, remedy: str) -> str:
         return ""
     hours = f"{needed / 3600:.2g} hours of a processor; more than {LONGEST_SECONDS / 3600:g} is refused"
     return f"{what} takes about {hours}: {remedy}"
+
+
+def machine_described() -> str:
+    """Its cores, and their kind as the system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not on Linux
+        lines = []
+    kinds = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{os.cpu_count()} cores, {next(kinds, platform.processor() or platform.machine())}"
 
 
 def progress(steps: Iterable[T], total: int, unit: str) -> Iterable[T]:

@@ -5,6 +5,7 @@ any order. The finished piece of one is taken from disk only where it is what wa
 """
 
 import json
+import time
 import warnings
 import zipfile
 import zlib
@@ -82,6 +83,16 @@ def compute_chunk(chunk: Chunk) -> Pieces:
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
+# The numbers of a chunk, and the seconds of a processor that they took.
+TimedPieces = tuple[Pieces, float]
+
+
+def timed_chunk(chunk: Chunk) -> TimedPieces:
+    """The numbers of one chunk, timed where it is computed."""
+    begun = time.process_time()
+    return compute_chunk(chunk), time.process_time() - begun
+
+
 def one_thread() -> None:
     """Keep matrix products of this process on one thread from now on: compiled kernels here are serial anyway.
 
@@ -94,8 +105,8 @@ def one_thread() -> None:
 _DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 # What to do where no piece can be kept.
 ANOTHER_FOLDER = "give another folder for finished pieces (resume_in=, or beside --out)"
-# Under this name a piece holds what it is: its key, its number of draws, and a digest of all its numbers.
-RECORD = "record"
+# Under this name a piece holds what it is: its key, its number of draws, a digest of all its numbers, and its seconds.
+RECORD, SECONDS = "record", "seconds"
 
 
 @dataclass(frozen=True)
@@ -131,15 +142,29 @@ class PieceStore:
         warnings.warn(said, DamagedFileWarning, stacklevel=2)
         return None
 
-    def save(self, key: str, piece: Pieces) -> None:
-        """Keep a finished piece."""
+    def save(self, key: str, piece: Pieces, seconds: float = 0.0) -> None:
+        """Keep a finished piece, and how long a processor has taken for it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         draws = len(next(iter(piece.values())))
-        held = {**piece, RECORD: np.array(json.dumps(_recorded(piece, key, draws)))}
+        held = {**piece, RECORD: np.array(json.dumps(_recorded(piece, key, draws) | {SECONDS: seconds}))}
         path = self._path(key)
         if path.is_symlink() and not path.exists():  # it was said to be damaged, and leads nowhere to write to
             path.unlink()
         write_whole(path, lambda unfinished: np.savez(unfinished, allow_pickle=False, **held), ANOTHER_FOLDER)
+
+    def seconds(self) -> float:
+        """How long a processor has taken for the finished pieces, over all starts and on all machines.
+
+        One that was damaged since counts nothing: no run ends without its result for that.
+        """
+        total = 0.0
+        for path in self.folder.glob("*.npz"):
+            try:
+                with np.load(path, allow_pickle=False) as stored:
+                    total += json.loads(str(stored[RECORD]))[SECONDS]
+            except _DAMAGED:
+                continue
+        return total
 
     def discard(self) -> None:
         """Delete all pieces, once the result that they were kept for is itself on disk."""
@@ -163,8 +188,7 @@ def _read(path: Path, key: str, draws: int) -> Pieces:
     if RECORD not in piece:
         raise ValueError("it has no record of what is in it")
     record, expected = json.loads(str(piece.pop(RECORD))), _recorded(piece, key, draws)
-    if record != expected:
-        wrong = [name for name in expected if record.get(name) != expected[name]]
+    if wrong := [name for name in expected if record.get(name) != expected[name]]:
         raise ValueError(f"its {' and '.join(wrong)} are not those that were written")
     if short := [name for name, values in piece.items() if len(values) != draws]:
         raise ValueError(f"{short[0]} holds {len(piece[short[0]])} of {draws} draws")

@@ -24,7 +24,7 @@ from meanfield.common.machine import on_one_thread
 from meanfield.common.seeds import checked_seed
 from meanfield.common.validation import require_count, require_draws, require_instance, require_instances, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, PieceStore, one_thread
+from meanfield.execution.chunks import Chunk, PieceStore, TimedPieces, one_thread
 from meanfield.execution.digests import provenance
 from meanfield.execution.workers import Submit, Workers, cluster, interrupts_held, leave_import, pool
 from meanfield.nets.net import Net
@@ -334,9 +334,9 @@ def simulate_all(
         missing = [(key, chunk) for key, chunk in named.items() if key not in pieces]
         bar = tqdm(total=len(stored), initial=len(pieces), unit="chunk", delay=2, disable=None, leave=False)
         with bar as progress, closing(_computed(missing, workers)) as computed:
-            for key, piece in computed:
+            for key, (piece, seconds) in computed:
                 if store:
-                    store.save(key, piece)
+                    store.save(key, piece, seconds)
                 pieces[key] = piece
                 progress.update()
     finally:
@@ -345,8 +345,8 @@ def simulate_all(
     return [run.dataset([pieces[next(in_order)] for _ in own]) for run, own in zip(runs, plans, strict=True)]
 
 
-def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tuple[str, Pieces]]:
-    """Yield (key, numbers) of every task as it is finished.
+def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tuple[str, TimedPieces]]:
+    """Yield (key, (numbers, seconds)) of every task as it is finished.
 
     This process works alone before others begin: as long as they take to, if no number of them is given, and not at
     all where the work is known to be long.
@@ -361,7 +361,7 @@ def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tup
     with on_one_thread():
         while rest and workers.scheduler is None and (len(rest) == 1 or time.process_time() < alone_until):
             key, chunk = rest.popleft()
-            yield key, chunks.compute_chunk(chunk)
+            yield key, chunks.timed_chunk(chunk)
     if not rest:
         return
     leave_import()
@@ -378,4 +378,4 @@ def _computed(tasks: list[tuple[str, Chunk]], workers: Workers) -> Generator[tup
 def _processes(workers: Workers, tasks: Sequence[tuple[str, Chunk]]) -> Iterator[Submit]:
     """Chunks go to processes of this machine."""
     with pool(min(workers.here, len(tasks)), one_thread) as executor:
-        yield lambda chunk: executor.submit(chunks.compute_chunk, chunk)
+        yield lambda chunk: executor.submit(chunks.timed_chunk, chunk)

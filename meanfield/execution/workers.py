@@ -25,10 +25,9 @@ from typing import Any
 
 from meanfield.common.validation import require_count, settle
 from meanfield.execution import chunks
-from meanfield.execution.chunks import Chunk, one_thread
+from meanfield.execution.chunks import Chunk, TimedPieces, one_thread
 from meanfield.execution.digests import code_digest
 from meanfield.signals import TERMINATED, termination_held
-from meanfield.simulation.measures.base import Pieces
 
 LOCAL = "local"
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d+")
@@ -202,7 +201,7 @@ PATIENCE = 10
 RETRIES = 3
 
 # Starts one chunk on some worker.
-Submit = Callable[[Chunk], Future[Pieces]]
+Submit = Callable[[Chunk], Future[TimedPieces]]
 
 
 @contextmanager
@@ -232,8 +231,8 @@ def cluster(workers: Workers) -> Iterator[Submit]:
             ) from error
 
 
-def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
-    """The chunk's numbers, computed by a worker, whose code must be that of the process that asks."""
+def compute_chunk_as(chunk: Chunk, code: str) -> TimedPieces:
+    """The chunk's numbers and seconds, computed by a worker, whose code must be that of the process that asks."""
     if code_digest() != code:
         raise ValueError(
             f"a worker on {node()} has other code of meanfield, or under it, ({code_digest()}) than this process "
@@ -241,7 +240,7 @@ def compute_chunk_as(chunk: Chunk, code: str) -> Pieces:
             "on all machines and restart the workers"
         )
     one_thread()
-    return chunks.compute_chunk(chunk)
+    return chunks.timed_chunk(chunk)
 
 
 def _client(workers: Workers, stack: ExitStack) -> Any:

@@ -203,10 +203,15 @@ def _counts(by_verdict: Mapping[str, int]) -> str:
 
 
 def _known(run: Mapping[str, Any]) -> str:
-    """The draws of a recorded run, the digest of its code, and the commit that judged it where that was another."""
+    """The draws of a recorded run, the digest of its code, and the commit that judged it where that was another.
+
+    Then, where it is known, how long processors drew and trained, on which machine.
+    """
     draws = "" if run["draws"] is None else f"{run['draws']:,} draws, "
     judged = f", judged at commit {run['commit']}" if "commit" in run else ""
-    return f"{draws}code {run['code']}{judged}"
+    took = f", {run['processor_seconds'] / 60:.3g} min of a processor" if "processor_seconds" in run else ""
+    machine = f", {run['machine']}" if "machine" in run else ""
+    return f"{draws}code {run['code']}{judged}{took}{machine}"
 
 
 CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}

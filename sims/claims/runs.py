@@ -24,7 +24,7 @@ from meanfield.verification import Check, Claim, Finding, Power, Shares, Verdict
 from sims import simulation
 from sims.claims.catalogue import CLAIMS
 from sims.common.command import worker_arguments
-from sims.common.results import as_it_is
+from sims.common.results import MADE, as_it_is
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,15 @@ class Evidence:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Draws of every net (None of a run that draws nothing), the digest of the library's code, and of the run."""
+        """Draws of every net (None of a run that draws nothing), the digest of the library's code, and of the run.
+
+        Of runs that say so, the machine that ended them, and the seconds that processors drew and trained for them.
+        """
         attrs = self.dataset.attrs
         draws = attrs.get("draws")
         code = json.loads(attrs.get("provenance", "{}")).get("code")
-        return {"draws": None if draws is None else int(draws), "code": code, "run": attrs["run"]}
+        made = json.loads(attrs.get(MADE, "{}"))
+        return {"draws": None if draws is None else int(draws), "code": code, "run": attrs["run"]} | made
 
     @property
     def page(self) -> Path:

@@ -139,7 +139,10 @@ def _made(attrs: Mapping[str, object]) -> str:
     said = {name: attrs[name] for name in ("draws", "seed", "backend", "precision", "run") if name in attrs}
     said |= {f"version of {name}": version for name, version in record.get("versions", {}).items()}
     said |= {name: words for name, words in record.items() if name not in ("versions", "seeds", *said)}
-    entries = (f"<dt>{escape(str(name))}</dt><dd>{escape(str(words))}</dd>" for name, words in said.items())
+    said |= json.loads(str(attrs.get("made", "{}")))
+    entries = (
+        f"<dt>{escape(str(name).replace('_', ' '))}</dt><dd>{escape(str(words))}</dd>" for name, words in said.items()
+    )
     return "\n".join([code_html(str(attrs.get("command", "made by hand"))), '<dl class="short">', *entries, "</dl>"])
 
 

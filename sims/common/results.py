@@ -16,6 +16,7 @@ import xarray as xr
 from meanfield.common import (
     UNREADABLE,
     behind_links,
+    machine_described,
     require_count,
     require_draws,
     require_file,
@@ -30,6 +31,8 @@ from sims.common.report import Document, made_or_reason
 
 # The attribute of a finished dataset that holds a digest of all else in it.
 CONTENTS = "contents"
+# The one that holds how it was made, in which alone equal runs differ.
+MADE = "made"
 
 
 def run_key(**what: Any) -> str:
@@ -138,11 +141,15 @@ class Results:
         if shared.get("backend", "numpy") != "numpy":
             record = json.loads(dataset.attrs["provenance"]) | device_described(shared["backend"])
             dataset.attrs["provenance"] = json.dumps(record, sort_keys=True)
-        dataset.attrs |= {"run": self.run_key, "command": self._command}
+        dataset.attrs |= {"run": self.run_key, "command": self._command, MADE: json.dumps(self._made())}
         dataset.attrs[CONTENTS] = contents_digest(dataset)
 
-    def _write(self, dataset: xr.Dataset) -> None:
+    def _made(self) -> dict[str, Any]:
+        """The machine that ends the run, and how long processors drew and trained for it, if they did."""
+        seconds = round(self.pieces.seconds(), 1)
+        return {"machine": machine_described()} | ({"processor_seconds": seconds} if seconds else {})
 
+    def _write(self, dataset: xr.Dataset) -> None:
         write_whole(self.dataset_path, lambda path: _write_netcdf(dataset, path))
         for path in (self.figure_path, self.page_path):
             behind_links(path).unlink(missing_ok=True)

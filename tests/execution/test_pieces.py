@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import re
+import time
 
 import numpy as np
 import pytest
@@ -152,8 +153,44 @@ def test_a_file_is_no_folder_for_pieces(tmp_path):
 
 def test_a_record_says_what_a_piece_holds(stored):
     record = json.loads(str(_held(stored[1])[RECORD]))
-    assert record.keys() == {"key", "draws", "numbers"}
+    assert record.keys() == {"key", "draws", "numbers", "seconds"}
     assert (record["key"], record["draws"]) == ("a", 3)
+
+
+def test_the_time_of_all_pieces_is_known_but_that_of_damaged_ones(stored):
+    store, path = stored
+    store.save("b", PIECE, 1.5)
+    store.save("c", PIECE, 2.25)
+    assert store.seconds() == 3.75
+    path.with_name("c.npz").write_bytes(b"garbage")
+    path.with_name("d.npz").write_bytes(b"")
+    assert store.seconds() == 1.5
+
+
+def test_the_time_of_a_run_counts_both_of_its_starts(tmp_path, monkeypatch):
+    """Whichever process has spent it."""
+    monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e3)
+    monkeypatch.setattr(chunks, "compute_chunk", _slow(chunks.compute_chunk))
+    mf.simulate(NET, draws=4, seed=3, resume_in=tmp_path)
+    first, store = PieceStore(tmp_path).seconds(), PieceStore(tmp_path)
+    assert first >= 4 * SPENT
+    mf.simulate(NET, draws=4, seed=3, resume_in=tmp_path)
+    assert store.seconds() == first, "what is read takes no time"
+    mf.simulate(NET, draws=6, seed=3, resume_in=tmp_path)
+    assert store.seconds() >= first + 2 * SPENT
+
+
+SPENT = 0.02
+
+
+def _slow(compute):
+    def computed(chunk):
+        until = time.process_time() + SPENT
+        while time.process_time() < until:
+            pass
+        return compute(chunk)
+
+    return computed
 
 
 @pytest.mark.parametrize("left", [0, 100])

@@ -84,6 +84,7 @@ DATASET = xr.Dataset(
         "seed": "3",
         "run": "0a1b",
         "provenance": '{"code": "0123", "versions": {"meanfield": "0.1.0", "numpy": "2.4.6"}}',
+        "made": '{"machine": "2 cores, a kind", "processor_seconds": 81.5}',
     },
 )
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><path style="fill: red" d="M 0 0 L 1 1"/></svg>'
@@ -112,6 +113,7 @@ def test_a_page_says_what_its_report_says(page):
     assert f"A note: {HARMFUL}." in page.texts("p")
     assert {"--times 4", f"python -m sims.NAME --input '{HARMFUL}'"} <= set(page.texts("code"))
     assert {"draws", "8", "seed", "3", "version of numpy", "2.4.6", "0123"} <= {*page.texts("dt"), *page.texts("dd")}
+    assert {"machine", "2 cores, a kind", "processor seconds", "81.5"} <= {*page.texts("dt"), *page.texts("dd")}
 
 
 def test_a_page_says_how_to_open_its_dataset(page):
