@@ -146,8 +146,9 @@ class Results:
 
     def _made(self) -> dict[str, Any]:
         """The machine that ends the run, and how long processors drew and trained for it, if they did."""
-        seconds = round(self.pieces.seconds(), 1)
-        return {"machine": machine_described()} | ({"processor_seconds": seconds} if seconds else {})
+        made: dict[str, Any] = {"machine": machine_described()}
+        seconds = self.pieces.seconds()
+        return made | {"processor_seconds": float(f"{seconds:.3g}")} if seconds else made
 
     def _write(self, dataset: xr.Dataset) -> None:
         write_whole(self.dataset_path, lambda path: _write_netcdf(dataset, path))

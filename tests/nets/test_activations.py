@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
+from scipy.special import ndtr
 
-from meanfield.nets.activations import ACTIVATIONS, RELU, activation_named
+from meanfield.nets.activations import ACTIVATIONS, GELU, ON_NUMPY, RELU, activation_named
 from tests import derivable, naive
 
 
@@ -84,6 +85,55 @@ def test_two_dimensional_quadrature_agrees_with_the_angle():
 
     total = dblquad(density, 0, 10, 0, 10, epsabs=1e-9)[0]
     assert RELU.product(np.ones(1), np.ones(1), np.full(1, rho)) == pytest.approx(total, abs=1e-7)
+
+
+def _single(values):
+    return np.asarray(values, dtype=np.float32)
+
+
+def test_gelu_in_single_precision_is_that_in_double_precision():
+    """To two units in the last place of Phi; in its left tail, which vanishes, relative to it."""
+    z = _single(np.linspace(-13.0, 13.0, 400_001))
+    exact = ndtr(z.astype(float))
+    share = ON_NUMPY.normal_cdf(z)
+    assert share.dtype == np.float32
+    assert np.abs(share - exact).max() < 2e-7
+    assert np.abs(share[z > -3] / exact[z > -3] - 1).max() < 5e-7
+    assert np.abs(share[z < 0] / exact[z < 0] - 1).max() < 5e-6
+    for part, error in (("function", 1e-6), ("gate", 5e-7)):
+        single, double = (getattr(GELU, part)(at) for at in (z, z.astype(float)))
+        assert single.dtype == np.float32
+        assert np.abs(single - double).max() < error
+
+
+def test_what_is_no_number_and_what_is_beyond_all_numbers_has_a_normal_cdf():
+    share = ON_NUMPY.normal_cdf(_single([np.nan, -np.inf, -0.0, 0.0, np.inf]))
+    np.testing.assert_array_equal(share[2:], [0.5, 0.5, 1.0])
+    assert np.isnan(share[0])
+    assert 0 <= share[1] < 1e-37
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda z: z,
+        lambda z: z[::-1],
+        lambda z: z[:, ::2],
+        lambda z: z[..., ::-1],
+        lambda z: z.transpose(2, 0, 1),
+        np.asfortranarray,
+        lambda z: np.broadcast_to(z[:1], z.shape),
+        lambda z: z[:0],
+        lambda z: z[0, 0, 0],
+    ],
+)
+def test_the_normal_cdf_is_taken_number_by_number_however_an_array_lies_in_memory(view):
+    z = view(_single(np.random.default_rng(0).normal(size=(4, 5, 6))))
+    given = np.array(z)
+    share = ON_NUMPY.normal_cdf(z)
+    assert share.shape == z.shape
+    np.testing.assert_allclose(share, ndtr(given.astype(float)), rtol=0, atol=2e-7)
+    np.testing.assert_array_equal(z, given)
 
 
 def test_unknown_names_list_the_choices():
