@@ -301,7 +301,11 @@ def add_run_options(parser: CommandParser) -> None:
     add_preset_option(group, parser.presets)
     group.add_argument("--draws", type=int, help="independent networks drawn, in all at least 2")
     group.add_argument(
-        "--times", type=positive_integer, default=1, metavar="N", help="N times these draws, or the preset's"
+        "--times",
+        type=positive_integer,
+        default=1,
+        metavar="N",
+        help="N times these draws and tuning seeds, or the preset's",
     )
     group.add_argument("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add_worker_options(group)
@@ -369,13 +373,18 @@ def worker_arguments(workers: Workers) -> list[str]:
     return count if workers.scheduler is None else [*count, "--scheduler", workers.scheduler]
 
 
+# Options that say how many nets are drawn, for means over them and to tune rates on.
+NETS_DRAWN = ("draws", "tuning_seeds")
+
+
 def fill_from_preset(options: argparse.Namespace, preset: Mapping[str, Any]) -> None:
-    """Give every option that was left out the preset's value, and take as many times the draws as are asked for."""
+    """Give every option that was left out the preset's value, and take as many times the nets as are asked for."""
     for name, value in preset.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    if "draws" in options and options.draws > 0:  # others are refused as they were given
-        options.draws *= options.times
+    for name in NETS_DRAWN:
+        if getattr(options, name, 0) > 0:  # others are refused as they were given
+            setattr(options, name, options.times * getattr(options, name))
 
 
 def complaint(error: Exception) -> str:

@@ -25,7 +25,7 @@ from meanfield.nets import Net, ResidualConvNet
 from meanfield.optimizers import IN_NOISE
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
-from meanfield.verification import RESNET_BATCH_NORM_SLOPE, RESNET_DROPOUT_SLOPE, TABLE_1, Finding, tuned_rates
+from meanfield.verification import Finding, Verdict, combined, tuned_rates
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, ladder_of
 from sims.common.datasets import Variable, attributes, over
@@ -159,15 +159,6 @@ PRESETS = {
 
 # What is measured.
 
-# Between a family and its data.
-ON = " on "
-# Architectures of table 1 of Zhang et al. 2026, by how the names of families here begin.
-TRANSFORMER = "transformer"
-PRINTED = {"cnn": "CNN", "residual cnn": "ResNet", TRANSFORMER: "ViT"}
-NARROW = tuple(PRINTED)
-# Table 3, on CIFAR-10; for plain nets it has neither.
-TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cnn init dropout": RESNET_DROPOUT_SLOPE}
-TABLE_3 |= {"cnn batch norm": nan, "cnn dropout": nan}
 # What every seed has of its own.
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
 # The learning-rate finder that nets are put to.
@@ -222,7 +213,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _source(options: argparse.Namespace, family: str) -> str:
     """The data of a family: those that its name ends with, or those of the run."""
-    return family.partition(ON)[2] or str(options.data)
+    return family.partition(printed_tables.ON)[2] or str(options.data)
 
 
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
@@ -236,8 +227,10 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
-    width = _sizes(options)["channels" if family.startswith(NARROW) else "width"]
-    return trained_net(family.partition(ON)[0], _blocks(family, [depth])[0], width, _source(options, family))
+    width = _sizes(options)["channels" if family.startswith(printed_tables.OF_CHANNELS) else "width"]
+    return trained_net(
+        family.partition(printed_tables.ON)[0], _blocks(family, [depth])[0], width, _source(options, family)
+    )
 
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: InputsAndTargets) -> Tuning:
@@ -256,7 +249,7 @@ def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data
 
 def _blocks(family: str, depths: Sequence[int]) -> list[int]:
     """What nets of these depths are made of: layers, blocks, steps; a block of a Transformer counts as two."""
-    if not family.startswith(TRANSFORMER):
+    if not family.startswith(printed_tables.TRANSFORMER):
         return list(depths)
     if odd := [depth for depth in depths if depth % 2]:
         raise ValueError(f"--depths has {odd[0]}; a block of a Transformer is two units deep, so give even depths")
@@ -335,7 +328,7 @@ def _range_tests(options: argparse.Namespace, results: Results, tunings: Sequenc
 
 def _of_family(options: argparse.Namespace, family: str) -> dict[str, float]:
     chance = float(np.log(images.DataShape.of(_source(options, family)).classes))
-    return {"printed_slope": _printed(family), "chance_loss": chance}
+    return {"printed_slope": printed_tables.printed_slope(family), "chance_loss": chance}
 
 
 def _one_step(tunings: Sequence[Tuning], families: Sequence[str], depths: Sequence[int]) -> Iterator[float]:
@@ -348,14 +341,6 @@ def _one_step(tunings: Sequence[Tuning], families: Sequence[str], depths: Sequen
         if isinstance(net, ResidualConvNet):
             net = net.replace(readout="convolution")
         yield from [nan] * len(depths) if isinstance(net, Chain) else scales_at(net, _blocks(family, depths))
-
-
-def _printed(family: str) -> float:
-    """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
-    if (alone := family.partition(ON)[0]) in TABLE_3:
-        return TABLE_3[alone]
-    kinds = [TABLE_1[kind] for begin, kind in PRINTED.items() if family.startswith(begin)]
-    return float(np.mean(kinds[0])) if kinds else float("nan")
 
 
 # What is printed.
@@ -399,16 +384,18 @@ APART = 3.0
 
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     followed = [finding for finding in findings if "the slopes of one step" in finding.claim] or list(findings)
-    return answer(followed, _where(dataset))
+    is_yes = combined(finding.verdict for finding in followed) is Verdict.CONFIRMED
+    taken = "as a whole, where verdicts take more, though " if is_yes and _apart(dataset) else ""
+    return answer(followed, f"{taken}{_where(dataset)}")
 
 
 def _where(dataset: xr.Dataset) -> str:
     """The families whose slopes are not those of one step, and those that have none."""
     off, none = _apart(dataset), _unmet(dataset)
-    words = f"more than {APART:g} s.e. beyond {tuned_rates.ALLOWED:g} from"
-    parts = [f"{words} one step are the slopes of {', '.join(off)}"] if off else []
+    words = f"more than {APART:g} s.e. beyond {tuned_rates.ALLOWED:g} from one step"
+    parts = [f"the slopes of {', '.join(off)} lie {words}"] if off else []
     parts += [f"no slope was met in {', '.join(none)}"] if none else []
-    return "; ".join(parts) or f"no slope lies {words} one step"
+    return "; ".join(parts) or f"no slope lies {words}"
 
 
 def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:

@@ -63,10 +63,27 @@ PRINTED: dict[str, dict[str, tuple[float, ...]]] = {
     },
     "adamw": {CNN: (ADAM_SLOPES["CNN"],), RESNET: (ADAM_SLOPES["ResNet"],)},
 }
+# Between a family and its data.
+ON = " on "
+# Architectures of table 1, by how the names of families here begin: those whose layers have channels.
+TRANSFORMER = "transformer"
+KINDS = {"cnn": "CNN", "residual cnn": "ResNet", TRANSFORMER: "ViT"}
+OF_CHANNELS = tuple(KINDS)
+# Table 3, on CIFAR-10; for plain nets it has neither.
+TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cnn init dropout": RESNET_DROPOUT_SLOPE}
+TABLE_3 |= {"cnn batch norm": float("nan"), "cnn dropout": float("nan")}
 # Rivals on either side: a rate that needs no change with depth, and one that falls twice as steeply.
 RIVALS = (0.0, 2 * PAPERS_EXPONENT)
 # The depth at which the rate is tuned that is carried to the others.
 SOURCE = 4
+
+
+def printed_slope(family: str) -> float:
+    """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
+    if (alone := family.partition(ON)[0]) in TABLE_3:
+        return TABLE_3[alone]
+    kinds = [TABLE_1[kind] for begin, kind in KINDS.items() if family.startswith(begin)]
+    return float(np.mean(kinds[0])) if kinds else float("nan")
 
 
 @JUDGES.decide(

@@ -135,9 +135,12 @@ def test_every_simulation_takes_a_preset(name):
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_PRESETS if "times" in simulation_module(name).parse([])])
-def test_times_multiplies_the_draws(name):
+def test_times_multiplies_the_draws_and_the_nets_that_rates_are_tuned_on(name):
+    """As reports advise it where verdicts lack either."""
     parse = simulation_module(name).parse
-    assert parse(["--preset", "smoke", "--times", "3"]).draws == 3 * parse(["--preset", "smoke"]).draws
+    once, thrice = (vars(parse(["--preset", "smoke", *more])) for more in ([], ["--times", "3"]))
+    for counted in {"draws", "tuning_seeds"} & set(once):
+        assert thrice[counted] == 3 * once[counted]
     assert parse(["--draws", "5", "--times", "3"]).draws == 15
 
 

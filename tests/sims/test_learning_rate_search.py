@@ -11,13 +11,13 @@ from figures import learning_rate_search as figure
 from meanfield.common import derived_seed
 from meanfield.nets.maps import BatchNormalisation, Dropout
 from meanfield.theory import scales_at
-from meanfield.verification import tuned_rates
+from meanfield.verification import Finding, tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import __main__ as study
-from sims.learning_rate_search import claims, first_steps
+from sims.learning_rate_search import claims, first_steps, printed_tables
 from sims.learning_rate_search.__main__ import STUDY as simulation
 from tests.sims.claim_controls import ERROR, all_learned, families_of, with_families
 from tests.sims.commands import finished_run
@@ -280,7 +280,7 @@ def test_ablations_have_their_map_and_no_one_step_scale(family, kind, printed):
     for tuning in plan["tunings"]:
         assert any(isinstance(part, kind) for unit in tuning.net.units for part in unit.maps)
     assert np.isnan(list(study._one_step(plan["tunings"], [family], plan["depths"]))).tolist() == [True, True]
-    np.testing.assert_equal(study._printed(family), printed)
+    np.testing.assert_equal(printed_tables.printed_slope(family), printed)
 
 
 def test_families_have_names_together():
@@ -363,6 +363,22 @@ def stable_rates_are_best(runs):
         "tuned_rate_log10_stderr": 0 * dataset["stable_rate"] + ERROR,
     }
     return {"learning_rate_search": all_learned(dataset.assign(exact | errors))}
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict", "said"),
+    [
+        ([], Verdict.CONFIRMED, "Yes: no slope lies more than 3 s.e. beyond 0.15 from one step."),
+        (["mlp"], Verdict.REFUTED, "No: the slopes of mlp lie more than 3 s.e. beyond 0.15 from one step."),
+        (["mlp"], Verdict.CONFIRMED, "Yes: as a whole, where verdicts take more, though the slopes of mlp lie more"),
+    ],
+)
+def test_an_answer_of_yes_names_the_families_that_are_off(off, verdict, said, monkeypatch):
+    """A run's answer was "Yes: more than 3 s.e. beyond 0.15 from one step are the slopes of loop sqrt"."""
+    monkeypatch.setattr(study, "_apart", lambda dataset: off)
+    monkeypatch.setattr(study, "_unmet", lambda dataset: [])
+    finding = Finding("tuned rates have the slopes of one step", "none", verdict, "", "none", measured="slopes")
+    assert study._answer(xr.Dataset(), [finding]).startswith(said)
 
 
 CONTROLS = {
