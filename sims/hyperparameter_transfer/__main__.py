@@ -330,7 +330,23 @@ def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
         farthest[name] = max(farthest.get(name, 0.0), float(np.nanmax(octaves, initial=0.0)))
     moved = ", ".join(f"{CONDITIONS[name]} {octaves:.1f}" for name, octaves in farthest.items())
     stays = [finding for finding in judged if "stays within" in finding.claim]
-    return answer(stays, f"octaves by which a tuned base rate moves at most: {moved}")
+    return answer(stays, f"octaves by which a tuned base rate moves at most: {moved}{_cost_of_carrying(dataset)}")
+
+
+def _cost_of_carrying(dataset: xr.Dataset) -> str:
+    """The most that nets lack which train at the base model's rate under condition 3.1, of those that have learned."""
+    lacks = [
+        (float(lack), float(error))
+        for family, optimizer, direction, name in _places(dataset)
+        if name == "many"
+        for at in [dataset.sel(family=family, optimizer=optimizer, table=name)]
+        for lack, error, learned in zip(*lacks_of(at, direction), has_learned(at, direction), strict=True)
+        if learned and np.isfinite(lack)
+    ]
+    if not lacks:
+        return ""
+    most, error = max(lacks)
+    return f"; at the carried rate nets lack at most {most:.3f} +- {error:.3f} in the loss under {CONDITIONS['many']}"
 
 
 def _ends(dataset: xr.Dataset) -> Grid:

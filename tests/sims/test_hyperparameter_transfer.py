@@ -108,6 +108,27 @@ def test_numbers_are_those_of_the_library(place, searches, finished):
         np.testing.assert_array_equal(at[f"{name}_loss_by_{along}"], trained["final_loss"].isel(rate=0))
 
 
+def test_the_answer_says_the_most_that_carrying_costs_of_nets_that_have_learned(finished):
+    """Nets count at learned_loss; the table of the dearest size is not the one that is carried by."""
+    chance = finished["chance_loss"]
+    made = finished.assign(
+        {
+            f"{name}_loss_by_{of}": 0 * finished[f"{name}_loss_by_{of}"].fillna(0.0) + 0.01 * chance
+            for name in ("tuned", "carried")
+            for of in claims.DIRECTIONS
+        }
+    )
+    carried = made["carried_loss_by_depth"].copy()
+    draws = np.array([0.1, 0.2, 0.3])
+    carried.loc[{"family": "residual", "optimizer": "adamw", "table": "many", "depth": 2}] += draws
+    carried.loc[{"family": "residual", "optimizer": "adamw", "table": "standard", "depth": 2}] += 1.0
+    error = draws.std(ddof=1) / np.sqrt(3)
+    costs = study._cost_of_carrying(made.assign(carried_loss_by_depth=carried))
+    assert costs == f"; at the carried rate nets lack at most 0.200 +- {error:.3f} in the loss under condition 3.1"
+    unlearned = {f"tuned_loss_by_{of}": 0 * made[f"tuned_loss_by_{of}"] + chance for of in claims.DIRECTIONS}
+    assert study._cost_of_carrying(made.assign(unlearned)) == ""
+
+
 def test_pairs_of_letters_are_counted():
     """Entropy of the next of two characters: after a, a or b alike; after b, always a."""
     inputs = np.zeros((2, 95, 2))
