@@ -11,7 +11,7 @@ from figures._command import command
 from figures.style import GREY, TABLES, aside, by_size, key, legend_below, styled
 
 # Branches of two layers: the table for them, that for one, and none.
-LABELS = {"many": "condition 3.1", "one": "condition B.1", "standard": "standard"}
+LABELS = {"many": "condition 3.1 (muP)", "one": "condition B.1 (muP)", "standard": "standard (SP)"}
 DIRECTIONS = ("width", "depth")
 NETS = {"residual": "residual nets", "gpt": "GPTs"}
 # Octaves by which a base rate that stays may move.
@@ -27,11 +27,11 @@ def draw(dataset: xr.Dataset) -> Figure:
     for row, direction in zip(grid, DIRECTIONS, strict=True):
         for axes, (family, optimizer) in zip(row, columns, strict=True):
             _panel(axes, dataset.sel(family=family, optimizer=optimizer), direction)
-        row[0].set_ylabel("octaves")
+        row[0].set_ylabel("octaves (factors of 2)")
     for axes, (family, optimizer) in zip(grid[0], columns, strict=True):
         axes.set_title(f"{NETS[family]}\n{optimizer.replace('_', ' ')}", fontsize=9)
     key(grid[1, 0], "within half an octave", lw=6, alpha=0.25)
-    key(grid[1, 0], "hardly learns", marker="o", mfc="none", ls="")
+    key(grid[1, 0], "has not learned", marker="o", mfc="none", ls="")
     legend_below(figure, grid[1, 0], 3, fontsize=8)
     figure.suptitle("Tuned base rate over that of the base model", fontsize=9)
     return figure

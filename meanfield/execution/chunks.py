@@ -89,8 +89,8 @@ TimedPieces = tuple[Pieces, float]
 
 def timed_chunk(chunk: Chunk) -> TimedPieces:
     """The numbers of one chunk, timed where it is computed."""
-    begun = time.process_time()
-    return compute_chunk(chunk), time.process_time() - begun
+    begun = time.thread_time()  # not that of the process: a worker of a scheduler may have other threads
+    return compute_chunk(chunk), time.thread_time() - begun
 
 
 def one_thread() -> None:

@@ -53,8 +53,9 @@ def _interpolated(function: Callable[[Array], Array], end: float, degree: int) -
 
 
 # Phi(-a) = exp(-a^2/2) m(v) / (a + 4), where m is nearly straight in v = (a - 4) / (a + 4); exp(y) = 2^n exp(r), where
-# |r| is at most ln(2)/2. Both polynomials are good to 5e-8. Beyond FARTHEST a tail is too small for single precision.
-HALF, ONE, FOUR, FARTHEST = (np.float32(number) for number in (0.5, 1.0, 4.0, 13.0))
+# |r| is at most ln(2)/2. Both polynomials are good to 5e-8. From FARTHEST on a tail is below what single precision
+# holds in full, and counts as 0.
+ZERO, HALF, ONE, FOUR, FARTHEST = (np.float32(number) for number in (0.0, 0.5, 1.0, 4.0, 13.0))
 TAIL = _interpolated(lambda v: erfcx(4 * (1 + v) / (1 - v) / sqrt(2)) / 2 * 8 / (1 - v), 1.0, 10)
 EXPONENTIAL = _interpolated(np.exp, 0.35, 6)
 PER_OCTAVE = np.float32(1 / log(2))
@@ -68,25 +69,28 @@ EXPONENT_BIAS, FRACTION_BITS = np.int32(127), np.int32(23)
 def _write_normal_cdf(z, out):  # type: ignore[no-untyped-def]
     """Phi in single precision; without branches, calls or divisions that may raise, so that it runs in lanes."""
     for i in range(z.size):
-        a = min(abs(z[i]), FARTHEST)
+        a = abs(z[i])
+        near = a < FARTHEST  # which no NaN is
+        a = a if near else FARTHEST
         y = -HALF * a * a
         n = np.floor(y * PER_OCTAVE + HALF)
         r = y - n * OCTAVE - n * REST_OF_OCTAVE
-        exponential = np.float32(0)
+        exponential = ZERO
         for factor in EXPONENTIAL:
             exponential = exponential * r + factor
         scale = np.int32((np.int32(n) + EXPONENT_BIAS) << FRACTION_BITS).view(np.float32)
         w = ONE / (a + FOUR)
         v = (a - FOUR) * w
-        m = np.float32(0)
+        m = ZERO
         for factor in TAIL:
             m = m * v + factor
-        tail = exponential * scale * m * w
-        out[i] = tail if z[i] < 0 else ONE - tail
+        tail = exponential * scale * m * w if near else ZERO
+        share = tail if z[i] < 0 else ONE - tail
+        out[i] = share if z[i] == z[i] else z[i]
 
 
 def _normal_cdf(z: Array) -> Array:
-    """Phi(z); in single precision to 2e-7, at a twentieth of the time that SciPy takes."""
+    """Phi(z); in single precision to 2e-7, several times as fast as by SciPy."""
     z = np.asarray(z)
     if z.dtype != np.float32:
         return np.asarray(ndtr(z))

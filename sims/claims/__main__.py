@@ -29,7 +29,7 @@ def add_options(parser: CommandParser) -> None:
     add("--preset", choices=PRESETS, default="default", help="sizes of the simulations (default: default)")
     add("--seed", type=int, default=0, help="root of all random streams (default: 0)")
     add("--seeds", type=int, default=1, help="judge with so many seeds, and count their verdicts (default: 1)")
-    add("--times", type=int, default=1, help="times the draws of the preset (default: 1)")
+    add("--times", type=int, default=1, help="times the nets of the preset, drawn and tuned on (default: 1)")
     add_worker_options(parser)
     add("--out", type=Path, help="folder of datasets and reports (default: results/claims-PRESET-SEED)")
     add("--force", action="store_true", help="simulate anew, also what another version has written to the folder")

@@ -42,8 +42,8 @@ from the record and runs nothing.
 - CONFIRMED: the claim lies inside its error band, and the band excludes the stated rival. The rival is what would be
   true if the claim were false.
 - REFUTED: the claim lies outside its error band. The last column says what holds instead.
-- INCONCLUSIVE: the run cannot tell the claim from its rival. The last column says what is lacking: draws, or, where no
-  draws of ours decide ({open_by_design} claims), what else.
+- INCONCLUSIVE: the run cannot tell the claim from its rival. The last column says what is lacking: draws, or, where
+  more of them decide nothing or take hours ({open_by_design} claims), what else.
 
 A claim with several parts is refuted as soon as one of them is. A verdict is on a claim of one of these kinds, and says
 nothing of another: a premise that fails is no theorem that fails, and a reading of ours is nothing that a paper says.
@@ -209,9 +209,14 @@ def _known(run: Mapping[str, Any]) -> str:
     """
     draws = "" if run["draws"] is None else f"{run['draws']:,} draws, "
     judged = f", judged at commit {run['commit']}" if "commit" in run else ""
-    took = f", {run['processor_seconds'] / 60:.3g} min of a processor" if "processor_seconds" in run else ""
+    took = f", {_spent(run['processor_seconds'])} of a processor" if "processor_seconds" in run else ""
     machine = f", {run['machine']}" if "machine" in run else ""
     return f"{draws}code {run['code']}{judged}{took}{machine}"
+
+
+def _spent(seconds: float) -> str:
+    """A time in words."""
+    return f"{seconds:.3g} s" if seconds < 60 else f"{seconds / 60:.3g} min"
 
 
 CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}

@@ -14,7 +14,9 @@ from meanfield.verification import Verdict
 from sims.common.tables import MISSING, WITHIN, Grid
 
 # Cells that are a number, or begin with the one that they are about; `page.js` reads them alike.
-NUMBER = re.compile(rf"[+-]?\d[\d.]*(,\d{{3}})*(e[+-]?\d+)?(/\d+)?( ?%)?($|{re.escape(WITHIN)}| \(| \.\. | of \d| \*$)")
+NUMBER = re.compile(
+    rf"[+-]?\d[\d.]*(,\d{{3}})*(e[+-]?\d+)?(/\d+)?( ?%)?({re.escape(WITHIN)}[\de.+-]+)?($| \(| \.\. | of \d| \*$)"
+)
 
 
 class Glossary:

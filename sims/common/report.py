@@ -232,7 +232,9 @@ def more_draws(findings: Sequence[Finding], dataset: xr.Dataset) -> list[NextSte
     if not lacking or "draws" not in dataset.attrs:
         return []
     times = ceil(max((finding.needed or 0.0) / (finding.made or dataset.attrs["draws"]) for finding in lacking))
-    verdicts = f"{len(lacking)} undecided verdicts" if len(lacking) > 1 else "the undecided verdict"
+    undecided = sum(finding.verdict is Verdict.INCONCLUSIVE for finding in findings)
+    of_them = f"{len(lacking)} of " if len(lacking) < undecided else ""
+    verdicts = f"{of_them}{undecided} undecided verdicts" if undecided > 1 else "the undecided verdict"
     return [(f"--times {times}", f"about enough draws for {verdicts}, in {times} times the time")]
 
 
@@ -331,7 +333,7 @@ STATISTICS = {
     f"{CONVERGED_SHARE:.0%} of a mean.",
     "too few draws": "with the number needed, so many of ten runs would find the rival (or a claim that is far off) "
     "outside the band, by how far off this run has seen it, and how uncertain that is: errors fall as draws^(-1/2). "
-    "The option --times multiplies the draws.",
+    "The option --times multiplies the draws, and the nets that rates are tuned on.",
     "neither holds": "claim and rival are both farther off than a true law is once in a hundred runs.",
     "not converged": "a single draw makes too large a share of the mean, or there are fewer draws than its spread asks "
     "for: the distance in s.e. would mean nothing. With the number needed no draw would make so large a share, if "

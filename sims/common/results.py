@@ -31,7 +31,7 @@ from sims.common.report import Document, made_or_reason
 
 # The attribute of a finished dataset that holds a digest of all else in it.
 CONTENTS = "contents"
-# The one that holds how it was made, in which alone equal runs differ.
+# The one that holds how it was made: equal runs differ in it, and in the digest, alone.
 MADE = "made"
 
 

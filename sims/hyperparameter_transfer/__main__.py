@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import MOST_LAYERS, Array, require_positive
+from meanfield.execution import Workers
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import Finding, span
 from sims.common.command import Option, Preset, chosen_of, counted, ladder_of
@@ -73,7 +74,7 @@ OPTIONS = (
     ),
     Option(
         "widths",
-        "widths at the fewest blocks; the first is the base model's",
+        "widths at the fewest blocks; the least is the base model's",
         int,
         metavar="N",
         many="+",
@@ -82,7 +83,7 @@ OPTIONS = (
     ),
     Option(
         "depths",
-        "numbers of blocks at the least width; the first is the base model's",
+        "numbers of blocks at the least width; the least is the base model's",
         int,
         metavar="L",
         many="+",
@@ -206,6 +207,8 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
         net = net_of(NetPlace(family, options.optimizers[0], "many", *base), base, options.tokens)
         data[family] = data_of(family, net, options.samples, windows, options.seed)
     tunings = [_tuning(options, place, data[place.family]) for place in distinct_places(options)]
+    for tuning in tunings:
+        tuning.checked.require_memory(Workers.of(options.workers).here)
     return {"tunings": tunings, "decays": options.decays}
 
 
@@ -315,8 +318,10 @@ WORDS = {
     "chance counts as chance.",
     "not learned": "the mean loss is above a third of chance (digits), or above what a pair of letters tells of the "
     "next one (text); such sizes count for no verdict.",
-    "condition": "tables of Zheng et al. 2026 for branches of two and more layers (3.1), and of one (B.1).",
-    "the standard": "no hyperparameter scales with the net, the variance of hidden weights included.",
+    "condition": "tables of Zheng et al. 2026 for branches of two and more layers (3.1), and of one (B.1): muP under "
+    "scaling of width and depth.",
+    "the standard": "the standard parameterization (SP): no hyperparameter scales with the net, the variance of hidden "
+    "weights included.",
 }
 HEADER = ["tuned rate", "move, octaves", "loss", "lack"]
 NOT_LEARNED = "*"
@@ -324,29 +329,40 @@ NOTE = f" ({NOT_LEARNED} not learned)"
 
 
 def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
-    farthest: dict[str, float] = {}
-    for family, optimizer, direction, name in _places(dataset):
-        octaves = np.abs(moves_of(dataset, family, optimizer, name, direction).octaves)
-        farthest[name] = max(farthest.get(name, 0.0), float(np.nanmax(octaves, initial=0.0)))
-    moved = ", ".join(f"{CONDITIONS[name]} {octaves:.1f}" for name, octaves in farthest.items())
     stays = [finding for finding in judged if "stays within" in finding.claim]
-    return answer(stays, f"octaves by which a tuned base rate moves at most: {moved}{_cost_of_carrying(dataset)}")
+    every = {words: _at_largest(dataset, name) for name, words in CONDITIONS.items()}
+    ends = {words: pairs for words, pairs in every.items() if pairs}
+    if not ends:
+        return answer(stays, "none of the largest nets has learned beside its base model")
+    moves = ", ".join(f"{words} {_farthest([move for move, _ in pairs], 1)}" for words, pairs in ends.items())
+    lacks = ", ".join(f"{words} {_farthest([lack for _, lack in pairs], 3)}" for words, pairs in ends.items())
+    return answer(
+        stays,
+        f"the tuned base rate of the largest nets moves at most by, in octaves (factors of 2): {moves}; at the carried "
+        f"rate they lack at most, in the loss: {lacks}",
+    )
 
 
-def _cost_of_carrying(dataset: xr.Dataset) -> str:
-    """The most that nets lack which train at the base model's rate under condition 3.1, of those that have learned."""
-    lacks = [
-        (float(lack), float(error))
-        for family, optimizer, direction, name in _places(dataset)
-        if name == "many"
-        for at in [dataset.sel(family=family, optimizer=optimizer, table=name)]
-        for lack, error, learned in zip(*lacks_of(at, direction), has_learned(at, direction), strict=True)
-        if learned and np.isfinite(lack)
-    ]
-    if not lacks:
-        return ""
-    most, error = max(lacks)
-    return f"; at the carried rate nets lack at most {most:.3f} +- {error:.3f} in the loss under {CONDITIONS['many']}"
+# A number and its error.
+Measured = tuple[float, float]
+
+
+def _at_largest(dataset: xr.Dataset, name: str) -> list[tuple[Measured, Measured]]:
+    """Moves and lacks of a table at the largest sizes, of nets that have learned there and at the base model."""
+    pairs = []
+    for family, optimizer, direction, of_table in _places(dataset):
+        moves = moves_of(dataset, family, optimizer, of_table, direction)
+        if of_table == name and moves.counted[-1]:
+            lacks, errors = lacks_of(dataset.sel(family=family, optimizer=optimizer, table=name), direction)
+            move = float(moves.octaves[-1]), float(moves.stderr[-1])
+            pairs.append((move, (float(lacks[-1]), float(errors[-1]))))
+    return pairs
+
+
+def _farthest(every: Sequence[Measured], digits: int) -> str:
+    """The number that lies farthest from 0, with its error."""
+    value, error = max(every, key=lambda each: abs(each[0]))
+    return f"{value:+.{digits}f} +- {error:.{digits}f}"
 
 
 def _ends(dataset: xr.Dataset) -> Grid:
@@ -437,7 +453,7 @@ def _heading(dataset: xr.Dataset) -> str:
 
 
 REPORT = Report(
-    question="Does a tuned base rate stay the best of larger nets under condition 3.1?",
+    question="Does a tuned base rate stay the best of larger nets under muP (condition 3.1)?",
     answer=_answer,
     heading=_heading,
     brief=_ends,

@@ -16,7 +16,7 @@ from sims.common.gpts import loss_of_pairs, text_net
 from sims.common.images import CHARACTERS, DIGITS, TEXT
 from sims.common.training_data import InputsAndTargets, training_data
 
-# Tables for blocks of k >= 2 layers, of one layer, and none, as Zheng et al. 2026 call them.
+# Tables for blocks of k >= 2 layers, of one layer, and none, as Zheng et al. 2026 call them; the first two are muP.
 CONDITIONS = {"many": "condition 3.1", "one": "condition B.1", "standard": "the standard"}
 RESIDUAL, GPT = "residual", "gpt"
 FAMILIES = {RESIDUAL: "residual nets", GPT: "GPTs"}

@@ -385,7 +385,7 @@ APART = 3.0
 def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     followed = [finding for finding in findings if "the slopes of one step" in finding.claim] or list(findings)
     is_yes = combined(finding.verdict for finding in followed) is Verdict.CONFIRMED
-    taken = "as a whole, where verdicts take more, though " if is_yes and _apart(dataset) else ""
+    taken = "taken together; but " if is_yes and _apart(dataset) else ""
     return answer(followed, f"{taken}{_where(dataset)}")
 
 

@@ -168,7 +168,6 @@ def test_the_time_of_all_pieces_is_known_but_that_of_damaged_ones(stored):
 
 
 def test_the_time_of_a_run_counts_both_of_its_starts(tmp_path, monkeypatch):
-    """Whichever process has spent it."""
     monkeypatch.setattr(chunks, "OPERATIONS_PER_CHUNK", 1e3)
     monkeypatch.setattr(chunks, "compute_chunk", _slow(chunks.compute_chunk))
     mf.simulate(NET, draws=4, seed=3, resume_in=tmp_path)

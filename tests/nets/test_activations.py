@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.special import ndtr
 
-from meanfield.nets.activations import ACTIVATIONS, GELU, ON_NUMPY, RELU, activation_named
+from meanfield.nets.activations import ACTIVATIONS, GELU, ON_NUMPY, RELU, _write_normal_cdf, activation_named
 from tests import derivable, naive
 
 
@@ -99,7 +99,8 @@ def test_gelu_in_single_precision_is_that_in_double_precision():
     assert share.dtype == np.float32
     assert np.abs(share - exact).max() < 2e-7
     assert np.abs(share[z > -3] / exact[z > -3] - 1).max() < 5e-7
-    assert np.abs(share[z < 0] / exact[z < 0] - 1).max() < 5e-6
+    left = (z < 0) & (z > -13)
+    assert np.abs(share[left] / exact[left] - 1).max() < 5e-6
     for part, error in (("function", 1e-6), ("gate", 5e-7)):
         single, double = (getattr(GELU, part)(at) for at in (z, z.astype(float)))
         assert single.dtype == np.float32
@@ -110,7 +111,18 @@ def test_what_is_no_number_and_what_is_beyond_all_numbers_has_a_normal_cdf():
     share = ON_NUMPY.normal_cdf(_single([np.nan, -np.inf, -0.0, 0.0, np.inf]))
     np.testing.assert_array_equal(share[2:], [0.5, 0.5, 1.0])
     assert np.isnan(share[0])
-    assert 0 <= share[1] < 1e-37
+    assert share[1] == 0
+    far = GELU.function(_single([-3e38, -1e30, -14.0, 14.0, 1e30]))
+    np.testing.assert_array_equal(far, _single([0.0, 0.0, 0.0, 14.0, 1e30]))
+
+
+def test_the_loop_says_the_same_where_nothing_is_compiled():
+    """As under NUMBA_DISABLE_JIT, where NumPy warns of numbers that the compiled loop may not meet either."""
+    z = _single([np.nan, -np.inf, -20.0, -13.0, -12.9, -1.0, 0.0, 1.0, 20.0, np.inf])
+    out = np.empty_like(z)
+    with np.errstate(all="raise", under="ignore"):
+        getattr(_write_normal_cdf, "py_func", _write_normal_cdf)(z, out)
+    np.testing.assert_allclose(out, ON_NUMPY.normal_cdf(z), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -108,25 +108,29 @@ def test_numbers_are_those_of_the_library(place, searches, finished):
         np.testing.assert_array_equal(at[f"{name}_loss_by_{along}"], trained["final_loss"].isel(rate=0))
 
 
-def test_the_answer_says_the_most_that_carrying_costs_of_nets_that_have_learned(finished):
-    """Nets count at learned_loss; the table of the dearest size is not the one that is carried by."""
-    chance = finished["chance_loss"]
-    made = finished.assign(
-        {
-            f"{name}_loss_by_{of}": 0 * finished[f"{name}_loss_by_{of}"].fillna(0.0) + 0.01 * chance
-            for name in ("tuned", "carried")
-            for of in claims.DIRECTIONS
-        }
-    )
-    carried = made["carried_loss_by_depth"].copy()
+def test_the_answer_says_how_far_the_largest_nets_are_off_and_what_carrying_costs(finished):
+    """Of nets that have learned: of each table what lies farthest from 0, of either sign, with its error."""
+    sized = {f"{name}_loss_by_{of}" for name in ("tuned", "carried") for of in claims.DIRECTIONS}
+    low = 0.01 * finished["chance_loss"]
+    made = finished.assign({name: 0 * finished[name].fillna(0.0) + low for name in sized})
+    rates = {
+        f"tuned_rate_log10_by_{of}": 0 * finished[f"tuned_rate_log10_by_{of}"].fillna(0.0) for of in claims.DIRECTIONS
+    }
+    made = made.assign(rates | {f"{name}_stderr": 0 * of + 0.1 * np.log10(2) for name, of in rates.items()})
     draws = np.array([0.1, 0.2, 0.3])
-    carried.loc[{"family": "residual", "optimizer": "adamw", "table": "many", "depth": 2}] += draws
-    carried.loc[{"family": "residual", "optimizer": "adamw", "table": "standard", "depth": 2}] += 1.0
+    place = {"family": "residual", "optimizer": "adamw", "depth": 2}
+    for name, off in {"many": -draws * 0.01, "standard": draws}.items():
+        made["carried_loss_by_depth"].loc[place | {"table": name}] += off
+    made["tuned_rate_log10_by_depth"].loc[place | {"table": "many"}] -= 2 * np.log10(2)
     error = draws.std(ddof=1) / np.sqrt(3)
-    costs = study._cost_of_carrying(made.assign(carried_loss_by_depth=carried))
-    assert costs == f"; at the carried rate nets lack at most 0.200 +- {error:.3f} in the loss under condition 3.1"
-    unlearned = {f"tuned_loss_by_{of}": 0 * made[f"tuned_loss_by_{of}"] + chance for of in claims.DIRECTIONS}
-    assert study._cost_of_carrying(made.assign(unlearned)) == ""
+    said = study._answer(made, claims.findings(made))
+    assert "factors of 2): condition 3.1 -2.0 +- 0.1, condition B.1 +0.0 +- 0.1, the standard +0.0 +- 0.1;" in said
+    assert f"condition 3.1 -0.002 +- {error / 100:.3f}, condition B.1 +0.000 +- 0.000, the standard +0.200 +- " in said
+    unlearned = {
+        f"tuned_loss_by_{of}": 0 * made[f"tuned_loss_by_{of}"] + made["chance_loss"] for of in claims.DIRECTIONS
+    }
+    without = study._answer(made.assign(unlearned), claims.findings(made))
+    assert without.endswith("none of the largest nets has learned beside its base model.")
 
 
 def test_pairs_of_letters_are_counted():

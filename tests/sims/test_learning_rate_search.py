@@ -370,7 +370,7 @@ def stable_rates_are_best(runs):
     [
         ([], Verdict.CONFIRMED, "Yes: no slope lies more than 3 s.e. beyond 0.15 from one step."),
         (["mlp"], Verdict.REFUTED, "No: the slopes of mlp lie more than 3 s.e. beyond 0.15 from one step."),
-        (["mlp"], Verdict.CONFIRMED, "Yes: as a whole, where verdicts take more, though the slopes of mlp lie more"),
+        (["mlp"], Verdict.CONFIRMED, "Yes: taken together; but the slopes of mlp lie more"),
     ],
 )
 def test_an_answer_of_yes_names_the_families_that_are_off(off, verdict, said, monkeypatch):
