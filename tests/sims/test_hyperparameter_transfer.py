@@ -287,7 +287,8 @@ def base_rates_move(family):
     """Of this family, which has learned, base rates move under every table by an octave with every doubling."""
 
     def control(runs):
-        dataset = runs[claims.NAME].isel(family=[0])
+        run = "-".join([claims.NAME, *(word.lstrip("-") for word in claims.OWN_RUN[family])])
+        dataset = runs[run].isel(family=[0])
         changed = {}
         for along in claims.DIRECTIONS:
             sizes, name = dataset[along] / dataset[along][0], f"tuned_rate_log10_by_{along}"
@@ -295,7 +296,7 @@ def base_rates_move(family):
             changed[f"{name}_stderr"] = 0 * dataset[f"{name}_stderr"] + ERROR
             changed[f"located_by_{along}"] = 0 * dataset[f"located_by_{along}"] + 64
             changed[f"tuned_loss_by_{along}"] = 0 * dataset[f"tuned_loss_by_{along}"]
-        return {claims.NAME: dataset.assign(changed).assign_coords(family=[family])}
+        return {run: dataset.assign(changed).assign_coords(family=[family])}
 
     return control
 
