@@ -274,8 +274,8 @@ CLAIMS = (
         "and depths, by AdamW and by Muon with AdamW",
         brief="GPTs of characters: the tuned base rate stays over all sizes under condition 3.1",
         printed=STAYS_PRINTED,
-        hypotheses=f"{OF_GPT}. By Muon with AdamW the rate moves by -0.58 +- 0.02 octaves over the width, a little more than "
-        "half an octave and inside the band",
+        hypotheses=f"{OF_GPT}. By Muon with AdamW the rate moves by -0.58 +- 0.02 octaves over the width, "
+        "a little more than half an octave and inside the band",
         checks=_checks(GPT, judge_stays, KEPT),
         preset="evidence",
     ),
