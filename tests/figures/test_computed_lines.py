@@ -151,7 +151,7 @@ def bars_of(axes):
 def test_base_rates_in_octaves_of_the_base_model(shown):
     """log2 of the rate over that of the base model, whose error is part of theirs; open where the loss is too high."""
     dataset, axes = shown("hyperparameter_transfer")
-    tables = {"condition 3.1": "many", "condition B.1": "one", "standard": "standard"}
+    tables = {"condition 3.1 (muP)": "many", "condition B.1 (muP)": "one", "standard (SP)": "standard"}
     columns = [(f, o) for f in dataset["family"].values for o in dataset["optimizer"].values]
     places = [(direction, *column) for direction in ("width", "depth") for column in columns]
     for panel, (direction, family, optimizer) in zip(axes, places, strict=True):
