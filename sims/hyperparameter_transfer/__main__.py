@@ -338,8 +338,8 @@ def _answer(dataset: xr.Dataset, judged: Sequence[Finding]) -> str:
     lacks = ", ".join(f"{words} {_farthest([lack for _, lack in pairs], 3)}" for words, pairs in ends.items())
     return answer(
         stays,
-        f"the tuned base rate of the largest nets moves at most by, in octaves (factors of 2): {moves}; at the carried "
-        f"rate they lack at most, in the loss: {lacks}",
+        f"from the base model to the largest nets the tuned rate moves most by (in octaves, factors of 2): {moves}; "
+        f"training them at the carried rate costs most (in the loss): {lacks}",
     )
 
 
