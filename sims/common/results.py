@@ -29,10 +29,10 @@ from sims.common.command import Checked, chosen_arrays
 from sims.common.page import LARGEST_PICTURE, figure_html, report_page, run_page
 from sims.common.report import Document, made_or_reason
 
-# The attribute of a finished dataset that holds a digest of all else in it.
-CONTENTS = "contents"
-# The one that holds how it was made: equal runs differ in it, and in the digest, alone.
+# The attribute of a finished dataset that holds where it was made and for how long, in which alone equal runs differ.
 MADE = "made"
+# The one that holds a digest of all else in it.
+CONTENTS = "contents"
 
 
 def run_key(**what: Any) -> str:
@@ -207,15 +207,15 @@ def as_it_is(path: Path) -> xr.Dataset | None:
 
 
 def contents_digest(dataset: xr.Dataset) -> str:
-    """A digest of all that a dataset holds but this digest itself, the same before it is written and once it is read.
+    """A digest of what a dataset holds, the same in equal runs, before it is written and once it is read.
 
-    Files keep neither the order of attributes nor the kind of numbers in them, nor the width of text.
+    It leaves out itself, and where the dataset was made and for how long. Files keep neither the order of attributes nor the kind of numbers in them, nor the width of text.
     """
     variables = {
         str(name): [variable.dims, _as_read(variable.values), _attributes(variable.attrs)]
         for name, variable in dataset.variables.items()
     }
-    own = {name: value for name, value in dataset.attrs.items() if name != CONTENTS}
+    own = {name: value for name, value in dataset.attrs.items() if name not in (CONTENTS, MADE)}
     return digest(variables=variables, coords=set(map(str, dataset.coords)), attrs=_attributes(own))
 
 
