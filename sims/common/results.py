@@ -209,7 +209,8 @@ def as_it_is(path: Path) -> xr.Dataset | None:
 def contents_digest(dataset: xr.Dataset) -> str:
     """A digest of what a dataset holds, the same in equal runs, before it is written and once it is read.
 
-    It leaves out itself, and where the dataset was made and for how long. Files keep neither the order of attributes nor the kind of numbers in them, nor the width of text.
+    It leaves out itself, and where the dataset was made and for how long. Files keep neither the order of
+    attributes nor the kind of numbers in them, nor the width of text.
     """
     variables = {
         str(name): [variable.dims, _as_read(variable.values), _attributes(variable.attrs)]
