@@ -381,10 +381,9 @@ UNPRINTED = "no sentence of a paper: a question of our own, whether the step tha
 OF_ALL_FAMILIES = ("sgd", "adamw")
 
 
-def _own_run(optimizer: str, group: str, seeds: int | None) -> tuple[str, ...]:
+def _own_run(optimizer: str, group: str, more_seeds: tuple[str, ...]) -> tuple[str, ...]:
     """What a run of one group alone is told; nothing where a run of all families is at hand."""
-    more_seeds = ("--draws", str(seeds)) if seeds else ()
-    return ("--families", group, *more_seeds) if seeds or optimizer not in OF_ALL_FAMILIES else ()
+    return ("--families", group, *more_seeds) if more_seeds or optimizer not in OF_ALL_FAMILIES else ()
 
 
 def _on_both_data(judge: JudgeOfRun) -> tuple[Check, ...]:
@@ -396,7 +395,7 @@ def _on_both_data(judge: JudgeOfRun) -> tuple[Check, ...]:
 
 
 def _slopes(
-    id: str, group: str, words: str, scale: str, more_seeds: Mapping[str, int] = {}, seen_before: str = ""
+    id: str, group: str, words: str, scale: str, more_seeds: Mapping[str, tuple[str, ...]] = {}, seen_before: str = ""
 ) -> Claim:
     """``more_seeds`` than 12, of optimizers; ``seen_before``: what had been looked at when their numbers were set."""
     made = zip(OPTIMIZERS, checks_of_optimizers(NAME, partial(judge_slopes, group=group), OPTIMIZERS), strict=True)
@@ -411,7 +410,7 @@ def _slopes(
         hypotheses=f"{TRAINED}; the scale was chosen after a prototype's runs, bands and sizes before these "
         f"runs{seen_before}",
         checks=tuple(
-            replace(check, arguments=(*_own_run(name, group, more_seeds.get(name)), *check.arguments))
+            replace(check, arguments=(*_own_run(name, group, more_seeds.get(name, ())), *check.arguments))
             for name, check in made
         ),
         preset=PRESET,
@@ -438,7 +437,7 @@ CLAIMS = (
             group="plain nets",
             words="plain nets",
             scale="the relative change of the layers",
-            more_seeds={"muon-adamw": 36},
+            more_seeds={"muon-adamw": ("--draws", "36")},
             seen_before="; under Muon with AdamW on 36 seeds, of which the first 12 were looked at before and did not "
             "decide",
         ),
@@ -458,7 +457,8 @@ CLAIMS = (
             group="loops",
             words="tied loops",
             scale="the relative change of the layers",
-            more_seeds={"sgd": 240, "adamw": 96, "lion": 96, "muon-adamw": 96},
+            more_seeds={"sgd": ("--times", "20"), "adamw": ("--draws", "96")}
+            | dict.fromkeys(("lion", "muon-adamw"), ("--times", "8")),
             seen_before="; on 96 seeds, as 12 had not decided under descent and AdamW, and under descent on 240, as "
             "the first 96 lay 3.2 standard errors beyond what is allowed, inside their band",
         ),
