@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, Array, PowerLaw
+from meanfield.common import Array, PowerLaw
 from meanfield.execution import scales_run, simulate_all
 from meanfield.nets import Transformer
 from meanfield.transfer import Tuning, tune_all
@@ -44,7 +44,7 @@ from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
-from sims.common.training_data import InputsAndTargets, training_data
+from sims.common.training_data import MOST_TRAINED, InputsAndTargets, training_data
 from sims.common.tuned_nets import MOVED, STEP_DRAWS, TUNING_SEEDS, median_scales, own_seeds
 
 NAME = "looped_rates"
@@ -60,7 +60,7 @@ OPTIONS = (
         int,
         metavar="L",
         many="+",
-        check=ladder_of(2, "a slope", maximum=MOST_LAYERS // 2, why="numbers of loops"),
+        check=ladder_of(2, "a slope", maximum=MOST_TRAINED, why="numbers of loops"),
     ),
     Option(
         "blocks",

@@ -17,6 +17,8 @@ from sims.common.images import CHARACTERS, IMAGE_SETS, TEXT, DataShape, file_sam
 
 # Windows of text, where a number is not asked for.
 TEXT_SAMPLES = 5000
+# The most layers, blocks or steps of a net that is trained: beyond, one step takes minutes.
+MOST_TRAINED = 10_000
 
 
 def training_data(
@@ -258,6 +260,16 @@ FAMILIES: dict[str, Builder] = {
     "loop linear": partial(_loop, alpha="linear"),
     "loop sqrt": partial(_loop, alpha="sqrt"),
 }
+# How names of Transformers begin, and those of nets whose width counts channels.
+TRANSFORMER = "transformer"
+OF_CHANNELS = ("cnn", "residual cnn", TRANSFORMER)
+# Between a family and its data.
+ON = " on "
+
+
+def without_data(family: str) -> str:
+    """The family, without the data that its name may end with."""
+    return family.partition(ON)[0]
 
 
 def trained_net(family: str, depth: int, width: int, source: str) -> Net:
@@ -267,10 +279,13 @@ def trained_net(family: str, depth: int, width: int, source: str) -> Net:
     (`DataShape`). All have a head of variance 1/fan-in, pooled over sites; a loop's outputs are its whole last stream.
 
     Raises:
-        ValueError: an unknown family, text or vectors for one that takes images, or a file without labelled inputs.
+        ValueError: an unknown family, more depth than is trained, text or vectors for one that takes images, or a file
+            without labelled inputs.
     """
     require_choice("--families", family, FAMILIES)
-    if source == TEXT and not family.startswith("transformer"):
+    if depth > MOST_TRAINED:
+        raise ValueError(f"{family!r} has depth {depth:,}; nets are trained up to {MOST_TRAINED:,}: give less depth")
+    if source == TEXT and not family.startswith(TRANSFORMER):
         raise ValueError(f"text is a row of characters, which Transformers take; {family!r} takes images")
     data = DataShape.of(source)
     if source != TEXT and len(data.sides) == 1 and not family.startswith(("mlp", "residual mlp", "loop")):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import MOST_LAYERS, Array, require_positive
+from meanfield.common import Array, require_positive
 from meanfield.execution import Workers
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import Finding, span
@@ -30,7 +30,7 @@ from sims.common.report import Report, answer
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Grid, label, measured, number, table
-from sims.common.training_data import InputsAndTargets
+from sims.common.training_data import MOST_TRAINED, InputsAndTargets
 from sims.common.tuned_nets import SPACING, own_seeds
 from sims.hyperparameter_transfer.claims import CLAIMS, DIRECTIONS, NAME, findings, has_learned, lacks_of, moves_of
 from sims.hyperparameter_transfer.nets import (
@@ -52,8 +52,6 @@ from sims.hyperparameter_transfer.nets import (
 LISTED = "whether tuned base rates stay over width and depth, by table"
 
 # What is asked for.
-
-MOST_BLOCKS = (MOST_LAYERS - 2) // 2
 
 
 def decays_of(written: str, given: Sequence[float]) -> list[float]:
@@ -87,7 +85,7 @@ OPTIONS = (
         int,
         metavar="L",
         many="+",
-        check=ladder_of(2, "a move over the depth", maximum=MOST_BLOCKS, why="blocks"),
+        check=ladder_of(2, "a move over the depth", maximum=MOST_TRAINED, why="blocks"),
         group=NETS,
     ),
     Option("tokens", "characters of a window of text", int, 16, metavar="T", check=counted("characters"), group=NETS),

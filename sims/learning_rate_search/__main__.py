@@ -9,7 +9,7 @@ training. The last two are rates in absolute terms, with nothing tuned.
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise, product
 from math import nan
@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield import Chain
-from meanfield.common import Array, require_positive
+from meanfield.common import Array, require_choice, require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.optimizers import IN_NOISE
@@ -33,7 +33,16 @@ from sims.common.report import Report, answer, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, fitted, number, signed
-from sims.common.training_data import InputsAndTargets, shared_training_data, trained_net
+from sims.common.training_data import (
+    FAMILIES,
+    OF_CHANNELS,
+    ON,
+    TRANSFORMER,
+    InputsAndTargets,
+    shared_training_data,
+    trained_net,
+    without_data,
+)
 from sims.common.tuned_nets import (
     DATA_OPTIONS,
     MOVED,
@@ -54,8 +63,10 @@ LISTED = "whether the rate that trains best follows the one-step scale"
 # What is asked for.
 
 
-def _each_once(given: Iterable[str]) -> list[str]:
+def _each_once(written: str, given: Sequence[str]) -> list[str]:
     """The families that are asked for by their own names or together."""
+    for asked in given:
+        require_choice(written, without_data(asked), [*FAMILIES, *first_steps.TOGETHER])
     return list(dict.fromkeys(name for asked in given for name in first_steps.TOGETHER.get(asked, (asked,))))
 
 
@@ -67,7 +78,7 @@ OPTIONS = (
         f"{', '.join(map(repr, first_steps.TOGETHER))}",
         metavar="NAME",
         many="+",
-        check=lambda _, given: _each_once(given),
+        check=_each_once,
         group=NETS,
     ),
     Option(
@@ -213,7 +224,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _source(options: argparse.Namespace, family: str) -> str:
     """The data of a family: those that its name ends with, or those of the run."""
-    return family.partition(printed_tables.ON)[2] or str(options.data)
+    return family.partition(ON)[2] or str(options.data)
 
 
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
@@ -227,10 +238,8 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
-    width = _sizes(options)["channels" if family.startswith(printed_tables.OF_CHANNELS) else "width"]
-    return trained_net(
-        family.partition(printed_tables.ON)[0], _blocks(family, [depth])[0], width, _source(options, family)
-    )
+    width = _sizes(options)["channels" if family.startswith(OF_CHANNELS) else "width"]
+    return trained_net(without_data(family), _blocks(family, [depth])[0], width, _source(options, family))
 
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: InputsAndTargets) -> Tuning:
@@ -249,7 +258,7 @@ def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data
 
 def _blocks(family: str, depths: Sequence[int]) -> list[int]:
     """What nets of these depths are made of: layers, blocks, steps; a block of a Transformer counts as two."""
-    if not family.startswith(printed_tables.TRANSFORMER):
+    if not family.startswith(TRANSFORMER):
         return list(depths)
     if odd := [depth for depth in depths if depth % 2]:
         raise ValueError(f"--depths has {odd[0]}; a block of a Transformer is two units deep, so give even depths")

@@ -38,6 +38,7 @@ from meanfield.verification import (
     span,
     tuned_rates,
 )
+from sims.common.training_data import OF_CHANNELS, without_data
 from sims.common.tuned_nets import losses_at
 from sims.learning_rate_search.claims import ABSOLUTE, NAME
 from sims.learning_rate_search.first_steps import PRESET
@@ -63,12 +64,8 @@ PRINTED: dict[str, dict[str, tuple[float, ...]]] = {
     },
     "adamw": {CNN: (ADAM_SLOPES["CNN"],), RESNET: (ADAM_SLOPES["ResNet"],)},
 }
-# Between a family and its data.
-ON = " on "
-# Architectures of table 1, by how the names of families here begin: those whose layers have channels.
-TRANSFORMER = "transformer"
-KINDS = {"cnn": "CNN", "residual cnn": "ResNet", TRANSFORMER: "ViT"}
-OF_CHANNELS = tuple(KINDS)
+# Architectures of table 1, by how the names of families here begin.
+KINDS = dict(zip(OF_CHANNELS, ("CNN", "ResNet", "ViT"), strict=True))
 # Table 3, on CIFAR-10; for plain nets it has neither.
 TABLE_3 = {"residual cnn init batch norm": RESNET_BATCH_NORM_SLOPE, "residual cnn init dropout": RESNET_DROPOUT_SLOPE}
 TABLE_3 |= {"cnn batch norm": float("nan"), "cnn dropout": float("nan")}
@@ -80,8 +77,8 @@ SOURCE = 4
 
 def printed_slope(family: str) -> float:
     """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
-    if (alone := family.partition(ON)[0]) in TABLE_3:
-        return TABLE_3[alone]
+    if without_data(family) in TABLE_3:
+        return TABLE_3[without_data(family)]
     kinds = [TABLE_1[kind] for begin, kind in KINDS.items() if family.startswith(begin)]
     return float(np.mean(kinds[0])) if kinds else float("nan")
 
