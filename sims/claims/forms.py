@@ -83,6 +83,7 @@ class Judgement:
         origin: what is known of the run as a whole, by name.
         runs: what is known of each run that the claim rests on, perhaps nothing.
         seeds: for every finding what other seeds say of it; empty where nobody asked them.
+        seconds: of a processor that a run took, by its name, where it is known.
     """
 
     claim: Claim
@@ -91,6 +92,7 @@ class Judgement:
     origin: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     seeds: Sequence[str] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, result: Result) -> Judgement:
@@ -101,22 +103,33 @@ class Judgement:
     def instead(self) -> dict[str, str]:
         """The law that replaces a refuted claim, and the premise that fails; of an open one what is lacking."""
         if self.verdict == Verdict.INCONCLUSIVE:
-            return {"lacking": lacking} if (lacking := self.claim.undecided or _lacking(self.findings)) else {}
+            lacking = self.claim.undecided or _lacking(self.claim, self.findings, self.seconds)
+            return {"lacking": lacking} if lacking else {}
         if self.verdict != Verdict.REFUTED:
             return {}
         return {"instead": self.claim.replaced_by, "premise that fails": self.claim.premise}
 
 
-def _lacking(findings: Sequence[Finding]) -> str:
-    """Runs that are not made yet, and draws that would decide the rest that is open, where the runs say so."""
-    asked = [finding for finding in findings if finding.verdict == Verdict.INCONCLUSIVE]
-    made = [finding for finding in asked if finding.evidence != NOT_RUN]
-    needs = [(finding.needed / finding.made, finding) for finding in made if finding.needed and finding.made]
+def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, float]) -> str:
+    """Runs that are not made yet, and draws that would decide the rest that is open, where the runs say so.
+
+    Then how long these draws take, where it is known of every run. Nothing of a record of other comparisons.
+    """
+    if len(findings) != len(claim.checks):
+        return ""
+    pairs = zip(claim.checks, findings, strict=True)
+    asked = [(check.run, finding) for check, finding in pairs if finding.verdict == Verdict.INCONCLUSIVE]
+    made = [(run, finding) for run, finding in asked if finding.evidence != NOT_RUN]
+    needs = [(finding.needed / finding.made, run, finding) for run, finding in made if finding.needed and finding.made]
     missing = len(asked) - len(made)
     parts = [f"{missing} of its {len(findings)} runs {'is' if missing == 1 else 'are'} not made yet"] if missing else []
     if needs and len(needs) == len(made):
-        most = max(needs, key=lambda need: need[0])[1]
+        most = max(needs, key=lambda need: need[0])[-1]
         parts.append(f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made")
+        times = {run: max(ratio for ratio, of_run, _ in needs if of_run == run) for _, run, _ in needs}
+        if all(run in seconds for run in times):
+            hours = sum(times[run] * seconds[run] for run in times) / 3600
+            parts[-1] += f", in about {hours:.1f} hours of a processor"
     return "; ".join(parts)
 
 

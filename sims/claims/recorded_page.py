@@ -188,7 +188,8 @@ def _judgement(claim: Claim, entry: Entry, seeds: Entry) -> Judgement:
     same = len(seeds["comparisons"]) == len(findings)
     by_seed = [_counts(counts) or "the same numbers from all" for counts in seeds["comparisons"]] if same else []
     runs = {name: _known(run) for name, run in entry["runs"].items()}
-    return Judgement(claim, verdict, findings, origin, runs, by_seed)
+    spent = {name: run["processor_seconds"] for name, run in entry["runs"].items() if "processor_seconds" in run}
+    return Judgement(claim, verdict, findings, origin, runs, by_seed, spent)
 
 
 def _other_seeds(claim: Claim, seeds: Entry) -> str:

@@ -63,13 +63,20 @@ def test_open_claims_say_what_is_lacking():
     by_design = Judgement(CLAIMS["S10s"], Verdict.INCONCLUSIVE, [FINDING])
     assert table_of([by_design]).rows[0][-1] == CLAIMS["S10s"].undecided != ""
     few, many = (replace(FINDING, verdict=Verdict.INCONCLUSIVE, needed=need, made=16) for need in (20.0, 1900.0))
-    by_draws = replace(JUDGEMENT, verdict=Verdict.INCONCLUSIVE, findings=[few, many, FINDING])
+    claim = CLAIMS["E4a"]
+    by_draws = Judgement(claim, Verdict.INCONCLUSIVE, [few, many, FINDING])
     assert table_of([by_draws]).rows[0][-1] == "draws: about 1,900 would decide, 16 are made"
-    unknown = replace(by_draws, findings=[few, replace(FINDING, verdict=Verdict.INCONCLUSIVE)])
+    # 20 / 16 times 16 minutes, and 1,900 / 16 times 32 minutes.
+    timed = replace(by_draws, seconds={claim.checks[0].run: 960.0, claim.checks[1].run: 1920.0})
+    assert table_of([timed]).rows[0][-1].endswith(", 16 are made, in about 63.7 hours of a processor")
+    half = replace(by_draws, seconds={claim.checks[0].run: 960.0})
+    assert table_of([half]).rows == table_of([by_draws]).rows
+    assert table_of([replace(by_draws, findings=[few])]).rows[0][-1] == ""
+    unknown = replace(by_draws, findings=[few, FINDING, replace(FINDING, verdict=Verdict.INCONCLUSIVE)])
     assert table_of([unknown]).rows[0][-1] == ""
-    waiting = replace(by_draws, findings=[*by_draws.findings, replace(few, evidence=NOT_RUN, needed=None, made=None)])
+    waiting = replace(by_draws, findings=[few, many, replace(few, evidence=NOT_RUN, needed=None, made=None)])
     assert table_of([waiting]).rows[0][-1] == (
-        "1 of its 4 runs is not made yet; draws: about 1,900 would decide, 16 are made"
+        "1 of its 3 runs is not made yet; draws: about 1,900 would decide, 16 are made"
     )
     assert "would decide" in section_of(by_draws).markdown()
 
