@@ -104,6 +104,10 @@ def _slopes(axes: Axes, families: Sequence[FamilySlopes]) -> None:
         learns = bool(through["learns"].all())
         axes.errorbar(step, law.exponent, law.stderr, error, fmt="o", color=color, fillstyle=FILLS[learns])
         axes.plot(tuned_rates.drawn_slope(through, PAPERS_SCALE)[0], law.exponent, "x", color=color, ms=4)
+        if tuned_rates.NOISE_SCALE in through:
+            in_noise = tuned_rates.drawn_slope(through, tuned_rates.NOISE_SCALE)[0]
+            ends.append(in_noise)
+            axes.plot(in_noise, law.exponent, "^", color=color, ms=4, fillstyle="none")
         axes.annotate(str(family.number), (step, law.exponent), (4, 3), textcoords="offset points", fontsize=7)
     line = np.array([min(ends) - AROUND, max(ends) + AROUND])
     axes.fill_between(line, line - tuned_rates.ALLOWED, line + tuned_rates.ALLOWED, color=GREY, alpha=0.2, lw=0)
@@ -122,6 +126,8 @@ def _name_marks(axes: Axes, families: Sequence[FamilySlopes]) -> None:
             axes.plot([], [], "o", color=COLORS[group], label=f"{group}, by one step of the {MOVED[of]}")
     key(axes, "net hardly learns", marker="o", fillstyle="none", ls="")
     key(axes, "by one step of the layers, as in Zhang et al. 2026", marker="x", ls="")
+    if any(tuned_rates.NOISE_SCALE in family.at for family in families):
+        key(axes, "by layers over their sizes, AdamW's as far as in noise", marker="^", fillstyle="none", ls="", ms=4)
 
 
 if __name__ == "__main__":

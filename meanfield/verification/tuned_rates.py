@@ -50,6 +50,9 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 # Families of no group, and their scale.
 OTHERS, OTHERWISE = "other nets", "outputs"
+# Scales of a step with AdamW's weights moved as far as in noise, and the one by which it is held to tuned rates.
+NOISE = "noise_"
+NOISE_SCALE = f"{NOISE}relative_scale"
 # Slopes that differ by no more are one: a factor of 1.4 over eight times the depth.
 ALLOWED = 0.15
 # A rival's slope lies at least so far from the claimed one.

@@ -178,7 +178,7 @@ FINDER = RangeTest()
 STEPS = {
     "": "one step of the optimizer that trains",
     "descent_": "one step of gradient descent",
-    first_steps.NOISE: "one step of the optimizer that trains, with AdamW's as long as in noise,",
+    tuned_rates.NOISE: "one step of the optimizer that trains, with AdamW's as long as in noise,",
 }
 
 VARIABLES = (
@@ -305,7 +305,7 @@ def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequenc
     """
     steps = {"": options.optimizer, "descent_": "sgd"}
     if options.optimizer in IN_NOISE:
-        steps[first_steps.NOISE] = IN_NOISE[options.optimizer]
+        steps[tuned_rates.NOISE] = IN_NOISE[options.optimizer]
     methods = dict.fromkeys(steps.values())
     runs = [_scales_run(options, tuning, method) for method in methods for tuning in tunings]
     made = iter(simulate_all(runs, workers=options.workers, store=results.pieces))
@@ -539,7 +539,7 @@ def _step_column(of: str, whose: str = "") -> Column:
 
 def _step_columns(dataset: xr.Dataset) -> list[Column]:
     """Slopes of all scales of one step that this run has."""
-    others = [("descent_", "outputs"), ("descent_", "relative"), *product([first_steps.NOISE], OF)]
+    others = [("descent_", "outputs"), ("descent_", "relative"), *product([tuned_rates.NOISE], OF)]
     return [
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
         *map(_step_column, OF),
@@ -547,7 +547,7 @@ def _step_columns(dataset: xr.Dataset) -> list[Column]:
     ]
 
 
-HEADERS = {"": "", "descent_": "descent: ", first_steps.NOISE: "in noise: "}
+HEADERS = {"": "", "descent_": "descent: ", tuned_rates.NOISE: "in noise: "}
 STEP_TABLE = Table(
     "step table",
     lambda dataset: (
@@ -575,7 +575,7 @@ def _suggested(at: xr.Dataset, name: str) -> str:
 
 
 def _named_columns(dataset: xr.Dataset) -> list[Column]:
-    names = {f"{HEADERS[whose]}{of}": f"{whose}{of}_scale" for whose in ("", first_steps.NOISE) for of in OF}
+    names = {f"{HEADERS[whose]}{of}": f"{whose}{of}_scale" for whose in ("", tuned_rates.NOISE) for of in OF}
     names = {header: name for header, name in names.items() if name in dataset} | {"2/lambda_max": "stable_rate"}
     return [
         Column("loss", _learns),

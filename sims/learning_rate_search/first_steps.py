@@ -47,8 +47,6 @@ FACTOR = 2.0
 HELD_OUT = " on "
 # The rates that a range test suggests, by which of the smoothed losses.
 SUGGESTIONS = {"steepest": "of the steepest descent", "tenth": "a tenth of that of the least"}
-# Scales of a step with AdamW's weights as far as in noise, and the change by which it is held to tuned rates.
-NOISE, OF_NOISE = "noise_", "relative"
 # Errors of a tuned rate within which it may lie: one in 16,000 lies beyond.
 REACH = 4.0
 # Standard errors of a median over those of a mean, of Gaussian numbers.
@@ -332,7 +330,7 @@ def judge_noise(dataset: xr.Dataset) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, NONE_LEARNS, words, "none: no slope")
     laws = [tuned_rates.tuned_slope(at) for at in families.values()]
     tuned = np.array([law.exponent for law in laws])
-    scales = [f"{NOISE}{OF_NOISE}_scale", *(f"{of}_scale" for of in SCALES)]
+    scales = [tuned_rates.NOISE_SCALE, *(f"{of}_scale" for of in SCALES)]
     drawn = {name: np.array([tuned_rates.drawn_slope(at, name) for at in families.values()]).T for name in scales}
     in_noise, *others = (slopes - tuned for slopes, _ in drawn.values())
     best = min(range(len(others)), key=lambda which: float(np.abs(others[which]).mean()))
@@ -362,7 +360,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     slopes = [judge_slopes(dataset, group) for group in groups]
     named = [judge_named(dataset)] if held_out(dataset).sizes["family"] else []
     by_kind = [judge_named_by_kind(dataset), judge_finder(dataset)] if families.issuperset(BY_KIND) else []
-    in_noise = [judge_noise(dataset)] if f"{NOISE}{OF_NOISE}_scale" in dataset else []
+    in_noise = [judge_noise(dataset)] if tuned_rates.NOISE_SCALE in dataset else []
     return [*slopes, *named, *by_kind, *in_noise]
 
 

@@ -157,6 +157,26 @@ def test_slopes_stand_where_rates_and_one_step_have_them(searched):
         assert panels[number - 1].get_title().splitlines()[-1].startswith(f"{slope:.2f} $\\pm$")
 
 
+def test_a_step_in_noise_has_its_slopes_where_a_run_has_it(searched):
+    """Triangles at its slopes by least squares; none in a run of another optimizer, and no word of them."""
+    draws, shape = np.random.default_rng(5), (len(FAMILIES), len(DEPTHS))
+    both = {name: (("family", "depth"), of_nets) for name, of_nets in _scales(draws, shape, ["noise_relative"]).items()}
+    slopes, without = (learning_rate_search.draw(of).axes[0] for of in (searched.assign(both), searched))
+    drawn = [line for line in slopes.lines if line.get_marker() == "^" and len(line.get_xdata())]
+    for triangle, family in zip(drawn, FAMILIES, strict=True):
+        at = searched.assign(both).sel(family=family)
+        learns = np.array(LOSSES.get(family, [0.1] * 4)) < 1 / 3
+        through = np.isfinite(at["tuned_rate_log10_stderr"].values) & (learns if learns.sum() > 1 else True)
+        x, names = np.log10(DEPTHS[through]), ("noise_relative_scale", "tuned_rate_log10")
+        step, rate = (at[name].values[through] for name in names)
+        expected = [np.polyfit(x, np.log10(step), 1)[0], np.polyfit(x, rate, 1)[0]]
+        _alike(np.ravel(triangle.get_data()), expected)
+        low, high = slopes.get_xlim()
+        assert low < expected[0] < high
+    assert any("in noise" in line.get_label() for line in slopes.lines)
+    assert not any(line.get_marker() == "^" or "in noise" in line.get_label() for line in without.lines)
+
+
 def test_numbers_fit_into_the_panel_of_slopes(searched):
     """With their error bars; the band is as wide as slopes may differ."""
     slopes = learning_rate_search.draw(searched).axes[0]
