@@ -81,6 +81,7 @@ class Contest:
         shown: what the evidence says first; ``note``, what it says last. ``words``: as in `Ruling`.
         draws, effective: as many as were made, and as many as carry the means. Where None, `Judges` says.
         largest_share: of one draw in a mean. Where None, `Judges` says.
+        fixed: the share of the errors' squares that does not fall with draws, such as a grid's (default: none).
         gaussian: the means are over numbers without skewness, as slopes of logarithms are, draw by draw; see `Bands`.
         comparisons: points that share the false-alarm budget (default: those of the claim, for every judge of the run);
             those of the rival share it likewise, in proportion to how many they are.
@@ -100,6 +101,7 @@ class Contest:
     draws: float | None = None
     effective: float | None = None
     largest_share: float | None = None
+    fixed: float = 0.0
     gaussian: bool = False
     comparisons: int | None = None
     apart: ArrayLike | None = None
@@ -137,7 +139,7 @@ class Contest:
         reasons, needed = [way.decided for way in either], None
         if verdict is Verdict.INCONCLUSIVE:
             counts = comparisons, against_rival
-            reasons, needed = distances.undecided(counts, carrying, draws, share, **how)
+            reasons, needed = distances.undecided(counts, carrying, draws, share, self.fixed, **how)
         said = [f"{shown}{way.worst}{reason}{self.note}" for way, reason in zip(either, reasons, strict=True)]
         powers = (UNCONVERGED, UNCONVERGED) if share > CONVERGED_SHARE else self.powers(bands, of_rival)
         return Ruling(verdict, said[0], self.words, *powers, said[1], exchanged, needed, draws)

@@ -113,6 +113,20 @@ def drawn_slope(at: xr.Dataset, scale: str) -> tuple[float, float]:
     return float(weights @ np.log10(values)), float(np.sqrt(weights**2 @ errors**2))
 
 
+def fixed_share(at: xr.Dataset, stderr: float) -> float:
+    """The share of this error's square that is not the scatter of nets, so that more of them leave it as it is.
+
+    ``stderr`` is that of a slope of tuned rates, or holds it. All nets are tried at the same rates, whose distance
+    bounds where minima lie; an error of one step, whose draws are always as many, does not fall either. 0 where single
+    nets are not known.
+    """
+    if "seed_tuned_rate_log10" not in at:
+        return 0.0
+    seeds = at["seed_tuned_rate_log10"].transpose("depth", ...).values
+    of_nets = np.nanvar(seeds, axis=1, ddof=1) / np.isfinite(seeds).sum(axis=1)
+    return float(np.clip(1 - slope_weights(at) ** 2 @ of_nets / max(stderr**2, np.finfo(float).tiny), 0.0, 1.0))
+
+
 def freedom(at: xr.Dataset) -> float:
     """Degrees of freedom of the slope's error, by Welch and Satterthwaite: at least those of a single depth."""
     shares = (slope_weights(at) * at["tuned_rate_log10_stderr"].values) ** 2
@@ -141,5 +155,6 @@ def slope_ruling(
     law = tuned_slope(at)
     together = PowerLaw(law.exponent, float(np.hypot(law.stderr, error)), law.prefactor)
     counts: dict[str, Any] = {"draws": int(at["located"].max()), "effective": freedom(at) + 1, "gaussian": True}
+    counts["fixed"] = fixed_share(at, together.stderr)
     made = slope_contest(together, claimed=claimed, rival=rival, allowance=allowance, **counts)
     return made.saying(f"slope {shown_laws(law)} over {sizes} {span(at['depth'])}", **words)

@@ -376,21 +376,24 @@ class Distances:
         return self.claim.worst > self.bands.doubt
 
     def undecided(
-        self, comparisons: tuple[float, float], effective: float, made: float, share: float, **bands: Any
+        self, comparisons: tuple[float, float], effective: float, made: float, share: float, fixed: float, **bands: Any
     ) -> tuple[list[str], float | None]:
         """Why neither, here and with claim and rival exchanged; and how many draws would decide, if that is known.
 
         ``comparisons`` of the claim and of its rival share the budget, ``effective`` of ``made`` draws carry the means,
-        and one draw makes a ``share``; ``bands``: further arguments of `Bands.of`. What lies within an allowance no
-        draws exclude: where that is the rival alone, more draws refute the claim if they decide anything. Where neither
-        claim nor rival fits, none confirm either, though more refute them, and what is measured stands in their place.
+        and one draw makes a ``share``; ``fixed``: as in `times_more`; ``bands``: further arguments of `Bands.of`. What
+        lies within an allowance no draws exclude: where that is the rival alone, more draws refute the claim if they
+        decide anything. Where neither claim nor rival fits, none confirm either, though more refute them, and what is
+        measured stands in their place.
         """
         if share > CONVERGED_SHARE:
             return 2 * [unconverged(share, made)], announced(draws_to_converge(share, made))
         refuting = self.doubted or (self.rival.worst <= 0 < self.claim.worst)
         off, count = (self.claim, comparisons[0]) if refuting else (self.rival, comparisons[1])
-        needed = made * times_more(off, count, effective, **bands)
+        needed = made * times_more(off, count, effective, fixed, **bands)
         why = self._why + deciding(needed, made, "refute {claim}" if refuting else "decide if {claim} holds")
+        if not np.isfinite(needed) and np.isfinite(times_more(off, count, effective, **bands)):
+            why = f"; no draws decide: {fixed:.0%} of the error's square is no scatter of draws, and stays with more"
         if off.worst <= 0 and max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND:
             why, needed = "; {rival} lies within the allowance, where no draws decide", np.inf
         names = {"claim": "what is claimed", "rival": "the rival"}
@@ -466,14 +469,15 @@ def deciding(needed: float, made: float, what: str) -> str:
     return f"{needing(needed, made)}, with which {PROMISED * 10:.0f} of 10 runs or more {what}"
 
 
-def times_more(off: Deviation, comparisons: float, effective: float, **bands: Any) -> float:
+def times_more(off: Deviation, comparisons: float, effective: float, fixed: float = 0.0, **bands: Any) -> float:
     """How many times the draws leave a deviation outside its band of alarm, itself no wide one, in `AIMED` of runs.
 
-    A number that lies z standard errors s off in a run has z u (t)^(1/2) + (1 + t)^(1/2) e of them with t times the
-    draws: e is standard normal, the scatter of the new run and that of this one, which grows with t; u = s / sigma,
-    u^2 ~ chi^2_f / f with f degrees of freedom, is how far the error itself is off. The band narrows with t. Of the
-    worst of k numbers that much is luck as k numbers that are not off show in half of all runs, c: z^2 = worst^2 - c^2.
-    ``bands``: further arguments of `Bands.of`.
+    A number that lies z standard errors s off in a run has z u / k + (1 + 1 / k^2)^(1/2) e of them with t times the
+    draws, whose error is k s, k^2 = r + (1 - r) / t: r is the share of s^2 that is ``fixed``, as it does not fall with
+    draws; e is standard normal, the scatter of the new run and that of this one; u = s / sigma, u^2 ~ chi^2_f / f with
+    f degrees of freedom, is how far the error itself is off. The band narrows with t. Of the worst of k numbers that
+    much is luck as k numbers that are not off show in half of all runs, c: z^2 = worst^2 - c^2. ``bands``: further
+    arguments of `Bands.of`.
 
     Returns:
         t; infinity where no t promises so much: of so few standard errors nothing is known.
@@ -485,8 +489,9 @@ def times_more(off: Deviation, comparisons: float, effective: float, **bands: An
 
     def decides(times: float) -> bool:
         then = Bands.of(comparisons, times * effective, **bands)
-        scatter = np.sqrt(1 + times + then.alarm**2 / (2 * then.freedom))
-        reached = ndtr((known * np.sqrt(times) - then.alarm) / scatter).mean()
+        gained = 1 / (fixed + (1 - fixed) / times)
+        scatter = np.sqrt(1 + gained + then.alarm**2 / (2 * then.freedom))
+        reached = ndtr((known * np.sqrt(gained) - then.alarm) / scatter).mean()
         return bool(then.alarm <= WIDEST_BAND and reached >= AIMED)
 
     place = bisect_left(MORE, True, key=decides)

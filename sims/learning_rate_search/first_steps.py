@@ -95,14 +95,16 @@ def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
     laws = [tuned_rates.tuned_slope(at) for at in families.values()]
     claimed, errors = np.array([tuned_rates.drawn_slope(at, f"{of}_scale") for at in families.values()]).T
     rival, others = rival_slopes(list(families.values()), of, claimed, descends=optimizer == "sgd")
+    stderr = np.hypot([law.stderr for law in laws], errors)
     made = contest(
         [law.exponent for law in laws],
-        np.hypot([law.stderr for law in laws], errors),
+        stderr,
         claimed=claimed,
         rival=others,
         allowance=tuned_rates.ALLOWED,
         draws=dataset.attrs["draws"],
         effective=min(map(tuned_rates.freedom, families.values())) + 1,
+        fixed=max(map(tuned_rates.fixed_share, families.values(), stderr)),
         gaussian=True,
     )
     shown = "; ".join(

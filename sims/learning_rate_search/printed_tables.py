@@ -7,6 +7,7 @@ bands were written down before these runs, after trials of single nets, whose lo
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -112,7 +113,8 @@ def judge_exponent(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     printed = PRINTED[optimizer][family]
     shown = f"slope {shown_laws(law)} over depths {span(at['depth'])}, one step {step:.2f}"
     shown += f", printed {' .. '.join(f'{slope:g}' for slope in sorted({min(printed), max(printed)}))}"
-    counts = {"draws": int(at["located"].max()), "effective": tuned_rates.freedom(at) + 1, "gaussian": True}
+    counts: dict[str, Any] = {"draws": int(at["located"].max()), "effective": tuned_rates.freedom(at) + 1}
+    counts |= {"fixed": tuned_rates.fixed_share(at, law.stderr), "gaussian": True}
     return between(claim, against, **counts).saying(shown, **words | {"rival": rival})
 
 

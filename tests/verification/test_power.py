@@ -375,6 +375,20 @@ def test_of_few_standard_errors_no_number_is_announced():
     assert many[0] > many[1]  # the worst of forty numbers that are not off is as far off by luck
 
 
+def test_an_error_that_draws_do_not_reduce_asks_for_more_of_them_or_for_none():
+    """With t times the draws an error s of which a share r is fixed is s (r + (1 - r) / t)^(1/2)."""
+    needs = [times_more(Deviation(3.5, 1.0), 2, 1000, fixed=fixed) for fixed in (0.0, 0.02, 0.05, 0.9)]
+    assert 1 < needs[0] < needs[1] < needs[2] < needs[3] == np.inf
+    sides = [Deviation([off], [1.0]) for off in (0.0, 3.5)]
+    said = [Contest(*sides, fixed=fixed, apart=3.5).weigh(2, 1000) for fixed in (0.0, 0.05, 0.9)]
+    assert [ruling.verdict for ruling in said] == [Verdict.INCONCLUSIVE] * 3
+    assert 1000 < said[0].needed < said[1].needed
+    assert said[2].needed is None
+    assert said[2].evidence.endswith(
+        "; no draws decide: 90% of the error's square is no scatter of draws, and stays with more"
+    )
+
+
 def test_a_mean_that_has_not_converged_announces_what_converges():
     heavy = Contest(Deviation(0.0, 1.0), Deviation(9.0, 1.0), largest_share=0.5, apart=9.0).weigh(2, 1000)
     assert heavy.evidence.endswith(" needed (1,000 made), with which half of all runs converge")
