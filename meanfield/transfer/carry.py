@@ -365,8 +365,8 @@ def other_question(start: CarriedNet, end: CarriedNet) -> str:
     if is_plain_pre_norm(start, end):
         return (
             f"{PRE_NORM_TRAINED}: carried rates were 6 to 15 times too small in a trial (ViT of width 32, SGD and "
-            "AdamW). Tune at two depths and take meanfield.transfer.GivenPower.through, or carry by 2 / lambda_max on "
-            "your data, meanfield.transfer.StableRate; rule='finite_depth' gives the rate of one step"
+            "AdamW). Tune at two depths and take meanfield.transfer.GivenPower.through: 2 / lambda_max on the data "
+            "fell by 0.3 more in the exponent than tuned rates, too; rule='finite_depth' gives the rate of one step"
         )
     return ""
 
@@ -379,7 +379,12 @@ def question_warnings(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     if is_plain_pre_norm(start, end):
         sentences.append(
             f"{PRE_NORM_TRAINED}: a rate that is carried to a deeper one by this rule is too small, and to a shallower "
-            "one too large; 2 / lambda_max on your data came closer (meanfield.transfer.StableRate)"
+            "one too large; tune at two depths and take meanfield.transfer.GivenPower.through"
+        )
+    if is_post_norm(start) and is_post_norm(end) and start.depth != end.depth:
+        sentences.append(
+            f"{POST_NORM_TRAINED}: a rate that this rule carries from 4 to 16 units is up to 3 times too small; "
+            "tune at two depths and take meanfield.transfer.GivenPower.through"
         )
     return tuple(sentences)
 
@@ -413,6 +418,11 @@ def is_plain_pre_norm(start: CarriedNet, end: CarriedNet) -> bool:
     return all(len(a) == len(b) and np.allclose(a, b, rtol=ROUNDING, atol=0) for a, b in factors)
 
 
+def is_post_norm(net: CarriedNet) -> bool:
+    """Whether all units of a Transformer normalise behind the join, as those of the trials did."""
+    return isinstance(net, TokenStream) and all(any(part.normalises for part in unit.after) for unit in net.block)
+
+
 def _factors(unit: Unit) -> tuple[float, ...]:
     return (unit.multiplier, *(weight.variance * weight.fan_in for part in unit.maps for weight in part.weights))
 
@@ -434,7 +444,7 @@ OF_TOKEN_STREAMS = (
     *OF_LAYERS[:2],
     "tokens of white Gaussian inputs; few outputs; no dropout; weights Gaussian, of the variance that the spec says",
     OF_LAYERS[3],
-    f"training follows its first step: {PRE_NORM_TRAINED}; {POST_NORM_TRAINED} (python -m sims.learning_rate_search)",
+    "training follows its first step, which small Transformers did not (python -m sims.learning_rate_search)",
 )
 OF_LOOPS = (
     "one update of isotropic signs at initialisation, which moves the stream at its last step by the same amount",

@@ -133,7 +133,7 @@ PRESETS = {
         **{"samples": 1024, "steps": 96, "batch_size": 16, "tuning_seeds": 12, "draws": 8},
     ),
     "evidence": Preset(
-        "3 h",
+        "90 min",
         **BOTH | {"families": ["residual", "gpt"], "widths": [32, 128], "depths": [4, 16], "decays": DECAYS},
         **{"samples": None, "steps": 448, "batch_size": 8, "tuning_seeds": 8, "draws": 6},
     ),

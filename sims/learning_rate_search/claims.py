@@ -296,7 +296,7 @@ CLAIMS = (
         "hardly learn; the scale is that of one step on the data, by the change of the layers; no factor on branches",
         checks=_of("transformer post", "transformer pre"),
         replaced_by="in one epoch on digits, over 2 to 16 units, the tuned rate of pre-norm nets falls as "
-        "L^(-0.57 +- 0.06), the one-step scale as L^(-1.42); that of post-norm nets as L^(-1.38 +- 0.08)",
+        "L^(-0.57 +- 0.06), one step on the data says L^(-1.33); that of post-norm nets falls as L^(-1.38 +- 0.08)",
         premise="the first step at initialisation stands for an epoch of training",
     ),
     Claim(

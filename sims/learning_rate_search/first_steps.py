@@ -444,7 +444,7 @@ CLAIMS = (
             "decide",
         ),
         replaced_by="under descent and AdamW they do; under Muon with AdamW they fall over 2 to 16 layers as L^(-1.0) "
-        "in fully-connected and as L^(-1.4) in convolutional nets, where the first step says L^(-0.7) and L^(-1.0)",
+        "in fully-connected and as L^(-1.5) in convolutional nets, where the first step says L^(-0.7) and L^(-1.0)",
         premise=LATER_STEPS,
     ),
     _slopes(

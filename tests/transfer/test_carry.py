@@ -198,9 +198,16 @@ def test_transformers_have_premises_of_their_own():
     assert "the output term changes the rate by a factor of 0.8" in transfer.reason
     assert not any("no normalisation" in premise for premise in transfer.premises)
     assert any("white Gaussian inputs" in premise for premise in transfer.premises)
-    assert any("pre-norm Transformers fell as L^(-0.57" in premise for premise in transfer.premises)
+    assert any("small Transformers did not" in premise for premise in transfer.premises)
     assert any(r"depth over width is 0.12" in warning for warning in transfer.warnings)
-    assert not mf.explain_transfer(0.1, *streams(1, 6, norm="post")).warnings
+
+
+def test_trained_post_norm_transformers_are_warned_of_over_depth_alone():
+    (warning,) = mf.explain_transfer(0.1, *streams(1, 6, norm="post")).warnings
+    assert "post-norm Transformers fell as L^(-1.38" in warning
+    assert "L^(-0.98 +- 0.04) in eight on MNIST" in warning
+    wider = streams(1, norm="post")[0], streams(1, norm="post", width=128)[0]
+    assert not any("post-norm" in warning for warning in mf.explain_transfer(0.1, *wider).warnings)
 
 
 def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean(monkeypatch):
