@@ -465,8 +465,8 @@ CLAIMS = (
         ),
         undecided="runs under Lion and under Muon with AdamW are not made; under descent loops of factor L^(-1/2) have "
         "-1.66 +- 0.16 where one step has -2.34, 3.2 standard errors beyond what is allowed, and seeds make 0.02 of "
-        "that error: 24 seeds tuned to a 16th of a decade (--times 2 --spacing 0.0625), in ten minutes, would refute it "
-        "if that is so",
+        "that error: 24 seeds tuned to a 16th of a decade (--times 2 --spacing 0.0625), in ten minutes, would refute "
+        "it if that is so",
     ),
     Claim(
         id="E2",
