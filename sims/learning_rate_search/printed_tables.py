@@ -331,7 +331,7 @@ CLAIMS = (
         'to the theoretical 3/2" (appendix E.3)',
         hypotheses=f"{SIZES}; zero padding at 5 x 5 alone; {REGISTERED}; {OF_PLAIN}",
         checks=_exponents(CNN, arguments=PLAIN) + _exponents(BY_KERNEL[4], BY_KERNEL[5], arguments=KERNELS),
-        replaced_by="with kernels of 3 x 3 they fall as L^(-2.47 +- 0.10) over 2 to 8 layers; larger kernels are not run",
+        replaced_by="with kernels of 3 x 3 they fall as L^(-2.47 +- 0.10) over 2 to 8 layers; larger ones are not run",
         premise=LATER,
         preset=PRESET,
     ),
