@@ -7,7 +7,7 @@ rate rises with depth, layers below the blocks would stop the rise.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isnan, log
 from sys import float_info
@@ -366,7 +366,7 @@ def other_question(start: CarriedNet, end: CarriedNet) -> str:
         return (
             f"{PRE_NORM_TRAINED}: carried rates were 6 to 15 times too small in a trial (ViT of width 32, SGD and "
             "AdamW). Tune at two depths and take meanfield.transfer.GivenPower.through: 2 / lambda_max on the data "
-            "fell by 0.3 more in the exponent than tuned rates, too; rule='finite_depth' gives the rate of one step"
+            "misses tuned rates by 0.3 in the exponent, as well; rule='finite_depth' gives the rate of one step"
         )
     return ""
 
@@ -381,7 +381,7 @@ def question_warnings(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
             f"{PRE_NORM_TRAINED}: a rate that is carried to a deeper one by this rule is too small, and to a shallower "
             "one too large; tune at two depths and take meanfield.transfer.GivenPower.through"
         )
-    if is_post_norm(start) and is_post_norm(end) and start.depth != end.depth:
+    if is_plain_post_norm(start, end):
         sentences.append(
             f"{POST_NORM_TRAINED}: a rate that this rule carries from 4 to 16 units is up to 3 times too small; "
             "tune at two depths and take meanfield.transfer.GivenPower.through"
@@ -410,17 +410,22 @@ def is_plain_pre_norm(start: CarriedNet, end: CarriedNet) -> bool:
     It is read off the units: a normalisation first in every branch and none behind the joins, no trained gains, and
     the same multipliers and, over the fan-in rule, variances at both ends.
     """
+    return _differ_in_depth_alone(start, end, _reads_normalised)
+
+
+def is_plain_post_norm(start: CarriedNet, end: CarriedNet) -> bool:
+    """The same of units that normalise the stream behind every join."""
+    return _differ_in_depth_alone(start, end, _leaves_normalised)
+
+
+def _differ_in_depth_alone(start: CarriedNet, end: CarriedNet, is_kind: Callable[[Unit], bool]) -> bool:
+    """Whether both are Transformers of this kind of units, with other depths and the same branches."""
     if not (isinstance(start, TokenStream) and isinstance(end, TokenStream)) or start.depth == end.depth:
         return False
-    if not all(_reads_normalised(unit) for unit in (*start.block, *end.block)):
+    if not all(is_kind(unit) for unit in (*start.block, *end.block)):
         return False
     factors = [(_factors(first), _factors(second)) for first, second in zip(start.block, end.block, strict=True)]
     return all(len(a) == len(b) and np.allclose(a, b, rtol=ROUNDING, atol=0) for a, b in factors)
-
-
-def is_post_norm(net: CarriedNet) -> bool:
-    """Whether all units of a Transformer normalise behind the join, as those of the trials did."""
-    return isinstance(net, TokenStream) and all(any(part.normalises for part in unit.after) for unit in net.block)
 
 
 def _factors(unit: Unit) -> tuple[float, ...]:
@@ -430,6 +435,10 @@ def _factors(unit: Unit) -> tuple[float, ...]:
 def _reads_normalised(unit: Unit) -> bool:
     others = (*unit.branch[1:], *unit.after)
     return unit.branch[0].normalises and not any(part.normalises or part.scales for part in others)
+
+
+def _leaves_normalised(unit: Unit) -> bool:
+    return any(part.normalises for part in unit.after) and not any(part.normalises for part in unit.branch)
 
 
 SAME_BATCH = "the same data, batch size and training time at both ends"

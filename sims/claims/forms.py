@@ -128,9 +128,15 @@ def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, fl
         parts.append(f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made")
         times = {run: max(ratio for ratio, of_run, _ in needs if of_run == run) for _, run, _ in needs}
         if all(run in seconds for run in times):
-            hours = sum(times[run] * seconds[run] for run in times) / 3600
-            parts[-1] += f", in about {hours:.1f} hours of a processor"
+            parts[-1] += f", in about {spent(sum(times[run] * seconds[run] for run in times))} of a processor"
     return "; ".join(parts)
+
+
+def spent(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 36_000 else f"{seconds / 3600:.3g} h"
 
 
 def table_of(judgements: Sequence[Judgement]) -> Grid:

@@ -15,7 +15,7 @@ from meanfield.verification import Claim, Verdict
 from sims import listed, simulation
 from sims.__main__ import commands
 from sims.claims.catalogue import CLAIMS
-from sims.claims.forms import Judgement, by_kind, section_of, table_of
+from sims.claims.forms import Judgement, by_kind, section_of, spent, table_of
 from sims.claims.record import Entry, findings_of, recorded, seeds_of
 from sims.claims.runs import rests_on
 from sims.claims.seeds import undecided_by_all
@@ -210,14 +210,9 @@ def _known(run: Mapping[str, Any]) -> str:
     """
     draws = "" if run["draws"] is None else f"{run['draws']:,} draws, "
     judged = f", judged at commit {run['commit']}" if "commit" in run else ""
-    took = f", {_spent(run['processor_seconds'])} of a processor" if "processor_seconds" in run else ""
+    took = f", {spent(run['processor_seconds'])} of a processor" if "processor_seconds" in run else ""
     machine = f", {run['machine']}" if "machine" in run else ""
     return f"{draws}code {run['code']}{judged}{took}{machine}"
-
-
-def _spent(seconds: float) -> str:
-    """A time in words."""
-    return f"{seconds:.3g} s" if seconds < 60 else f"{seconds / 60:.3g} min"
 
 
 CONTRARY = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}

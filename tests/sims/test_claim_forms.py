@@ -68,7 +68,7 @@ def test_open_claims_say_what_is_lacking():
     assert table_of([by_draws]).rows[0][-1] == "draws: about 1,900 would decide, 16 are made"
     # 20 / 16 times 16 minutes, and 1,900 / 16 times 32 minutes.
     timed = replace(by_draws, seconds={claim.checks[0].run: 960.0, claim.checks[1].run: 1920.0})
-    assert table_of([timed]).rows[0][-1].endswith(", 16 are made, in about 63.7 hours of a processor")
+    assert table_of([timed]).rows[0][-1].endswith(", 16 are made, in about 63.7 h of a processor")
     half = replace(by_draws, seconds={claim.checks[0].run: 960.0})
     assert table_of([half]).rows == table_of([by_draws]).rows
     assert table_of([replace(by_draws, findings=[few])]).rows[0][-1] == ""
