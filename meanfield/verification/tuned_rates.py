@@ -113,18 +113,28 @@ def drawn_slope(at: xr.Dataset, scale: str) -> tuple[float, float]:
     return float(weights @ np.log10(values)), float(np.sqrt(weights**2 @ errors**2))
 
 
-def fixed_share(at: xr.Dataset, stderr: float) -> float:
-    """The share of this error's square that is not the scatter of nets, so that more of them leave it as it is.
+def variance_of_nets(at: xr.Dataset) -> xr.DataArray:
+    """The part of the squared errors of log10 of tuned rates that is the scatter of nets, which more nets reduce.
 
-    ``stderr`` is that of a slope of tuned rates, or holds it. All nets are tried at the same rates, whose distance
-    bounds where minima lie; an error of one step, whose draws are always as many, does not fall either. 0 where single
-    nets are not known.
+    All of them where single nets are not known.
     """
     if "seed_tuned_rate_log10" not in at:
-        return 0.0
-    seeds = at["seed_tuned_rate_log10"].transpose("depth", ...).values
-    of_nets = np.nanvar(seeds, axis=1, ddof=1) / np.isfinite(seeds).sum(axis=1)
-    return float(np.clip(1 - slope_weights(at) ** 2 @ of_nets / max(stderr**2, np.finfo(float).tiny), 0.0, 1.0))
+        return at["tuned_rate_log10_stderr"] ** 2
+    seeds = at["seed_tuned_rate_log10"]
+    over_nets = set(seeds.dims) - set(at["tuned_rate_log10"].dims)
+    return seeds.var(over_nets, ddof=1) / seeds.notnull().sum(over_nets)
+
+
+def fixed_share(at: xr.Dataset, stderr: float, weights: Array | None = None) -> float:
+    """The share of this error's square that is not the scatter of nets, so that more of them leave it as it is.
+
+    ``stderr`` is that of a sum of log10 of tuned rates over depths, by ``weights`` (default: that of their slope), or
+    holds it. All nets are tried at the same rates, whose distance bounds where minima lie; an error of one step, whose
+    draws are always as many, does not fall either.
+    """
+    over_depths = slope_weights(at) if weights is None else weights
+    falling = float(over_depths**2 @ variance_of_nets(at).values)
+    return float(np.clip(1 - falling / max(stderr**2, np.finfo(float).tiny), 0.0, 1.0))
 
 
 def freedom(at: xr.Dataset) -> float:

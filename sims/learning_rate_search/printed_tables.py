@@ -152,12 +152,13 @@ def judge_zero_shot(dataset: xr.Dataset) -> Contest | Ruling:
     unchanged, by_law = carried(at)
     side = np.sign(unchanged - by_law)
     beyond = float((side * (unchanged + by_law)).mean() / 2)
-    errors = at["tuned_rate_log10_stderr"].drop_sel(depth=SOURCE).values / len(side)
-    of_source = float(at["tuned_rate_log10_stderr"].sel(depth=SOURCE)) * side.mean()
-    error = float(np.hypot(np.sqrt((errors**2).sum()), of_source))
+    # By how much a tuned rate moves that: the source's on the side of most depths, another one as one of as many.
+    weights = np.where(at["depth"] == SOURCE, side.mean(), 1 / len(side))
+    error = float(np.sqrt(weights**2 @ at["tuned_rate_log10_stderr"].values ** 2))
     shown = f"median error {np.median(np.abs(by_law)):.2f} decades, unchanged {np.median(np.abs(unchanged)):.2f}; "
     shown += f"tuned rates {beyond:+.3f} +- {error:.2g} decades beyond the middle, over depths {span(at['depth'])}"
-    counts = {"draws": int(at["located"].max()), "effective": float(at["located"].min()), "gaussian": True}
+    counts: dict[str, Any] = {"draws": int(at["located"].max()), "effective": float(at["located"].min())}
+    counts |= {"fixed": tuned_rates.fixed_share(at, error, weights), "gaussian": True}
     return lower(-beyond, error, unit="in log10 of the rate", shown=shown, **counts)
 
 

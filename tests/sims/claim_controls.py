@@ -17,6 +17,14 @@ ERROR = 1e-3
 MANY_DRAWS = 64
 
 
+def scattered(dataset, share):
+    """With single nets whose scatter makes a share of the squared errors of tuned rates."""
+    draws = dataset.sizes.get("draw", 2)
+    sides = xr.DataArray(np.linspace(-1, 1, draws), dims="draw")
+    off = share**0.5 * draws**0.5 * sides / sides.std(ddof=1)
+    return dataset.assign(seed_tuned_rate_log10=dataset["tuned_rate_log10"] + off * dataset["tuned_rate_log10_stderr"])
+
+
 def put(dataset, name, values, **where):
     """The dataset with these values of NAME, and small errors if it has any, at a place."""
     changed = {name: dataset[name].astype(float).copy()}

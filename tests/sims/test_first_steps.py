@@ -11,7 +11,7 @@ from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.learning_rate_search import first_steps
-from tests.sims.claim_controls import ERROR, all_learned
+from tests.sims.claim_controls import ERROR, all_learned, scattered
 
 RUN = "learning_rate_search-optimizer-adamw"
 
@@ -149,6 +149,18 @@ def test_errors_of_nets_average_out_and_those_of_constants_over_their_kind(steep
     assert float(shown[1]) == pytest.approx(expected, rel=2e-3)
 
 
+def test_errors_that_no_nets_reduce_are_known():
+    """Of tuned rates only the scatter of nets falls with nets, of range tests all, of one step none."""
+    far = _named(one_step=1.5, steepest=3.0, tenth=90.0)
+    named = first_steps.NamedByKind.of(far)
+    _, of_finder = first_steps.suggestion(far.sel(family=named.off["family"]), "steepest")
+    of_scale, of_finders = 0.01 / np.log(10), float((of_finder**2).sum())
+    total = 8 * of_scale**2 + of_finders + 2 * 16 * (0.005**2 + of_scale**2) / 4
+    for share in (0.0, 0.25, 1.0):
+        fixed = first_steps.judge_finder.decide(scattered(far, share)).fixed
+        assert fixed == pytest.approx(1 - (of_finders + 2 * 16 * share * 0.005**2 / 4) / total)
+
+
 def test_nets_that_count_nothing_lend_no_band():
     """A net that does not learn has a minimum from one seed alone."""
     dataset = _named(one_step=1.5, steepest=0.3, tenth=5.0)
@@ -219,6 +231,13 @@ def test_errors_of_slopes_in_noise_average_out_over_families(smoke_runs):
     expected = saved / np.sqrt((of_noise**2 + of_first**2).sum()) * len(tuned)
     shown = re.search(r"worst (-?[\d.e+]+) s\.e\.", first_steps.judge_noise(far).evidence)
     assert float(shown[1]) == pytest.approx(expected, rel=2e-2)
+
+
+def test_errors_of_slopes_in_noise_fall_with_nets_as_far_as_those_scatter(smoke_runs):
+    at = _tuned_as(smoke_runs[NOISE_RUN], "noise_relative_scale")
+    wide = at.assign(tuned_rate_log10_stderr=0 * at["tuned_rate_log10"] + 5.0)
+    fixed = [first_steps.judge_noise.decide(scattered(wide, share)).fixed for share in (0.0, 0.25, 1.0)]
+    assert fixed == pytest.approx([1.0, 0.75, 0.0], abs=0.01)
 
 
 @pytest.mark.parametrize(("near", "far"), [(0.2, 0.5), (-0.5, 0.2), (1.0, 1.5), (0.1, 0.3), (-0.05, 0.01), (0.3, 0.3)])

@@ -9,7 +9,7 @@ from meanfield.verification.published import ADAM_SLOPES, GELU_SLOPE, KERNEL_SLO
 from sims.common.training_data import FAMILIES
 from sims.learning_rate_search import printed_tables as tables
 from sims.learning_rate_search.__main__ import STUDY as simulation
-from tests.sims.claim_controls import ERROR, families_of, many_draws, with_families
+from tests.sims.claim_controls import ERROR, families_of, many_draws, scattered, with_families
 
 DEPTHS, DRAWS = [2, 4, 8, 16], 64
 CHANCE = np.log(10)
@@ -123,6 +123,13 @@ def test_errors_are_those_of_many_made_up_rates():
     decided = tables.judge_zero_shot.decide(dataset)
     np.testing.assert_allclose(decided.claim.stderr, np.std(drawn), rtol=0.1)
     np.testing.assert_allclose(decided.rival.difference, np.mean(drawn), rtol=0.05)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_errors_of_carried_rates_fall_with_nets_as_far_as_those_scatter(share):
+    dataset = made_up([tables.VIT], -0.75, error=0.05)
+    decided = tables.judge_zero_shot.decide(scattered(dataset, share))
+    assert decided.fixed == pytest.approx(1 - share)
 
 
 def test_printed_exponents_lie_in_the_range_that_the_paper_names():
