@@ -46,7 +46,14 @@ from meanfield.transfer.rules import (
     refusal_of_outputs,
     require_carried,
 )
-from meanfield.transfer.starting import NOTABLE, POST_NORM_TRAINED, PRE_NORM_TRAINED
+from meanfield.transfer.starting import (
+    NOTABLE,
+    PLAIN_CONVOLUTIONAL_TRAINED,
+    POST_NORM_TRAINED,
+    PRE_NORM_TRAINED,
+    is_convolutional,
+    is_plain,
+)
 
 AUTO = "auto"
 
@@ -385,6 +392,11 @@ def question_warnings(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
         sentences.append(
             f"{POST_NORM_TRAINED}: a rate that this rule carries from 4 to 16 units is up to 3 times too small; "
             "tune at two depths and take meanfield.transfer.GivenPower.through"
+        )
+    if start.depth != end.depth and all(is_convolutional(net) and is_plain(net) for net in (start, end)):
+        sentences.append(
+            f"{PLAIN_CONVOLUTIONAL_TRAINED}: a rate that this rule carries from 2 to 8 layers is up to 4 times too "
+            "large; tune at two depths and take meanfield.transfer.GivenPower.through"
         )
     return tuple(sentences)
 

@@ -210,6 +210,21 @@ def test_trained_post_norm_transformers_are_warned_of_over_depth_alone():
     assert not any("post-norm" in warning for warning in mf.explain_transfer(0.1, *wider).warnings)
 
 
+@pytest.mark.parametrize(
+    ("net", "other", "warned"),
+    [
+        (mf.ConvNet(depth=2, channels=512, grid=(4, 4), kernel=(3, 3)), {"depth": 8}, True),
+        (mf.ConvNet(depth=2, channels=512, grid=(4, 4), kernel=(3, 3)), {"channels": 256}, False),
+        (mf.ResidualConvNet(depth=2, channels=512, grid=(4, 4), kernel=(3, 3)), {"depth": 8}, False),
+        (mf.MLP(depth=2, width=4096), {"depth": 8}, False),
+    ],
+)
+def test_trained_plain_convolutional_nets_are_warned_of_over_depth_alone(net, other, warned):
+    """They fell faster than one step says, so that a carried rate is too large."""
+    said = mf.explain_transfer(0.1, net, net.replace(**other), rule="power_law").warnings
+    assert any("plain convolutional nets of 32 channels fell as L^(-2.47" in each for each in said) is warned
+
+
 def test_the_default_takes_the_median_net_where_rare_ones_make_the_mean(monkeypatch):
     """Depth 12 -> 300 at width 256: mean field 8.7e-4, exact mean 7.4e-7, median 7.3e-3 (of 400 dense draws)."""
     nets = mlps(12, 300, width=256)
