@@ -258,16 +258,22 @@ def test_rates_of_one_step_cost_little_or_are_refuted(rule, cost, verdict):
 
 
 def test_a_cost_counts_the_nets_that_learn_and_the_errors_of_rates():
-    """Of two families one learns; errors of rates move its three sizes together, 0.05 decades by 0.4 a decade."""
+    """Errors of rates move the three sizes of a family together, 0.05 decades by 4 a decade, and families apart."""
     dataset = made_up((0.3, 0.3))
     losses = dataset["loss"].copy()
-    losses.loc[{"family": "mlp"}] -= 0.5
-    losses.loc[{"family": "mlp", "rule": "starting"}] += 0.2
-    one = dataset.assign(loss=losses)
-    cost, error, freedom, nets = first_steps.mean_cost(one, "starting")
-    assert (round(cost, 1), freedom, nets) == (0.2, 5, 3)
-    sloped = one.assign(loss_slope=0 * one["loss_slope"] + 0.4)
-    np.testing.assert_allclose(first_steps.mean_cost(sloped, "starting")[1], np.hypot(error, 0.02))
+    losses.loc[{"rule": "starting"}] += 0.2
+    one, both = losses.copy() - 0.5, losses - 0.5
+    one.loc[{"family": dataset["family"].values[1]}] += 0.5
+    for learned, families in ((one, 1), (both, 2)):
+        at = dataset.assign(loss=learned)
+        cost, error, freedom, nets = first_steps.mean_cost(at, "starting")
+        assert (round(cost, 1), nets) == (0.2, 3 * families)
+        sloped = at.assign(loss_slope=0 * at["loss_slope"] + 4)
+        _, wider, fewer, _ = first_steps.mean_cost(sloped, "starting")
+        np.testing.assert_allclose(wider, np.hypot(error, 0.2 / families**0.5))
+        # Of 6 tuned nets, and of as many families' sums as make the error.
+        assert fewer == pytest.approx(5 * families, rel=0.02)
+        assert freedom > 100
 
 
 def test_rates_of_one_step_are_those_of_the_library(finished):
