@@ -50,7 +50,7 @@ Workers: processes=None; scheduler=None
 depth_law: quantity='learning_rate_scale'; claim=None; rival=None; optimizer='sgd'; epsilon=0.0; inputs=None;
     data=None; batch_size=None; loss=None; theory=None; workers=1; resume_in=None
 derive: activation='relu'; direction='up'; block_depth=0
-explain_transfer: rule='auto'; optimizer='sgd'; of='absolute'; data=None
+explain_transfer: rule='auto'; optimizer='sgd'; of=None; data=None
 fit_power_law: stderr=None
 judge: largest_share=0.0; of_rival=None
 local_slopes: stderr=None
@@ -76,7 +76,7 @@ train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None
     role_factors=None
 transfer_hyperparameters: parameterization='spectral'; roles=None; input_dimension=None; output_dimension=None;
     muon_variant='plain'
-transfer_learning_rate: rule='auto'; optimizer='sgd'; of='absolute'; data=None
+transfer_learning_rate: rule='auto'; optimizer='sgd'; of=None; data=None
 tuned_rate: seeds=4; guess=None; spacing=0.125; grid=None; most_rates=64; workers=1; resume_in=None; steps=None;
     epochs=None; batch_size=None; optimizer='sgd'; loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08;
     schedule='constant'; precision='float64'; backend='numpy'; role_factors=None

@@ -47,6 +47,7 @@ from meanfield.transfer.starting import (
     calibrated,
     calibration_of_kind,
     misses_of,
+    moved_of_residual,
     other_batch,
     premises_of,
     slopes_parts,
@@ -226,16 +227,17 @@ def carry(
 
         rate x (median scale of the second model) / (median scale of the first)
 
-    with the scale that named tuned rates best in trials (`starting_rate`): that of the outputs under descent and Muon,
-    of the last layer under AdamW, Lion and "muon-adamw-in-noise", a step of both as in noise. Both models
-    take the same batches and random numbers. It is a statement about one step at initial weights; the answers of all
-    four scales are given beside, and where they part, trust none without a second tuned rate.
+    with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; for
+    "muon-adamw-in-noise", a step of both as in noise, it is that of the last layer. Rates of nets without skip
+    connections, and with batch normalisation, were held to ``of="relative"`` (E1b, E1c). Both models take the same
+    batches and random numbers. It is a statement about one step at initial weights; the answers of all four scales are
+    given beside, and where they part, trust none without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.
         small, large: the model that was tuned and the one to train, each as for `step_scales`.
         loss, batches, optimizer: as for `step_scales`, but not an optimizer that steps one of the models.
-        of: what the step moves: "outputs", "last", "relative" or "absolute"; by the optimizer if left out.
+        of: what the step moves: "outputs", "last", "relative" or "absolute"; as above if left out.
         kind: of both models, as for `starting_rate`.
         measured: what `step_scales` has given for both under the same arguments, where it is at hand; a function
             ``small`` is then asked for one model, to read its classes.
@@ -263,7 +265,7 @@ def carry(
         >>> how = {"optimizer": torch.optim.AdamW}
         >>> carried = mft.carry(0.01, lambda: model(16), lambda: model(64), nn.functional.cross_entropy, batches, **how)
         >>> float(carried["rate"]) < 0.01, carried.attrs["of"]
-        (True, 'last')
+        (True, 'outputs')
     """
     rate = require_positive("rate", rate, why="it is a learning rate")
     shown, small = first_model(small, **options)
@@ -306,7 +308,7 @@ def carry(
 
 
 def _wanted(of: str | None, name: str, kind: str) -> str:
-    """What the step moves, as it is asked for, or by the trials of the optimizer."""
+    """What the step moves, as it is asked for, or else as of residual nets, of kinds that trials have trained."""
     if of is not None:
         require_choice("of", of, SCALES)
         return of
@@ -316,7 +318,8 @@ def _wanted(of: str | None, name: str, kind: str) -> str:
         if later in CALIBRATIONS:
             why = f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, or of"
         raise ValueError(f"{why}, one of {', '.join(map(repr, SCALES))}")
-    return calibration_of_kind(KINDS[kind], name).of
+    calibration_of_kind(KINDS[kind], name)  # refuses what none has tried
+    return moved_of_residual(name)
 
 
 def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:

@@ -51,6 +51,7 @@ from meanfield.transfer.starting import (
     PLAIN_CONVOLUTIONAL_TRAINED,
     POST_NORM_TRAINED,
     PRE_NORM_TRAINED,
+    change_that_carries,
     is_convolutional,
     is_plain,
 )
@@ -108,7 +109,7 @@ def transfer_learning_rate(
     *,
     rule: str | Rule = AUTO,
     optimizer: str | Optimizer | Hybrid = "sgd",
-    of: str = "absolute",
+    of: str | None = None,
     data: tuple[ArrayLike, ArrayLike] | None = None,
     **options: Any,
 ) -> float:
@@ -138,6 +139,14 @@ def transfer_learning_rate(
             median net differs from the mean, "exact" or, on grids, "whole_update" where the output term changes it. It
             takes no rule between nets of two batch sizes, or of pre-norm Transformers over depth, where training shows
             another slope than one step; a rule that is asked for answers, with a warning.
+        optimizer: whose first step carries the rate, a name or one of `meanfield.optimizers`, as for `step_scales`.
+        of: what that step moves by 1, in mean squares: "absolute" (all layers), "relative" (all layers relative to
+            themselves), "last" (the last layer relative to itself) or "outputs". Left out, it is "absolute" without
+            data, as the papers' laws have it, and on data what tuned rates of nets that learn were held to (claims E1):
+            "outputs" in residual nets and Transformers, "relative" in plain and batch-normalised nets and in loops,
+            "last" of "muon-adamw-in-noise".
+        data: inputs and targets on which first steps are drawn, with ``options`` of `step_scales`. Without data theory
+            answers.
 
     Returns:
         The rate for ``architecture_to``.
@@ -178,7 +187,7 @@ def explain_transfer(
     *,
     rule: str | Rule = AUTO,
     optimizer: str | Optimizer | Hybrid = "sgd",
-    of: str = "absolute",
+    of: str | None = None,
     data: tuple[ArrayLike, ArrayLike] | None = None,
     **options: Any,
 ) -> Transfer:
@@ -201,9 +210,10 @@ def explain_transfer(
     start: Any
     end: Any
     rate = require_positive("rate", rate, why="it is a learning rate")
+    start, end = map(as_family, (architecture_from, architecture_to))
+    of = _moved(of, end, optimizer, data)
     step = OneStep(optimizer=optimizer, of=of, data=data, drawn=options)
     rule = _known(rule, step)
-    start, end = map(as_family, (architecture_from, architecture_to))
     kinds = CarriedNet if isinstance(rule, str) else rule.nets
     if not (isinstance(start, kinds) and isinstance(end, kinds)):
         start, end = _as_layers(start, end)
@@ -239,6 +249,13 @@ def explain_transfer(
         optimizer=step.step.name,
         of=of,
     )
+
+
+def _moved(of: str | None, net: Any, optimizer: Any, data: Any) -> str:
+    """What the step moves: as it is asked for, or all layers where theory answers, and by the net's kind on data."""
+    if of is not None or data is None or not isinstance(net, Net):
+        return "absolute" if of is None else of
+    return change_that_carries(net, optimizer)
 
 
 def _as_layers(start: Any, end: Any) -> tuple[Any, Any]:

@@ -327,6 +327,24 @@ def misses_of(families: Iterable[str], optimizer: str) -> tuple[str, ...]:
     )
 
 
+def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid) -> str:
+    """What a first step on data moves by 1 at the rates that it carries, one of `SCALES`, where none is asked for.
+
+    That by which claims E1 hold tuned rates of nets of this kind to one step; of Muon beside AdamW in noise, the one
+    that was nearest in these runs.
+    """
+    parts = [part for unit in net.units for part in unit.maps]
+    normalised = any(part.normalises or part.couples_samples for part in parts) and not isinstance(net, TokenStream)
+    is_relative = is_plain(net) or normalised or isinstance(net, TiedLoop)
+    name = trial_name(optimizer)
+    return "relative" if is_relative and name != MUON_ADAMW else moved_of_residual(name)
+
+
+def moved_of_residual(optimizer: str) -> str:
+    """The same of residual nets and Transformers, by a `trial_name`."""
+    return "last" if optimizer == MUON_ADAMW else "outputs"
+
+
 def is_plain(net: Net) -> bool:
     """Whether no unit of a net adds to another one."""
     return all(unit.skip is None for unit in net.units)

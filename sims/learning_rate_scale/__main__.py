@@ -204,9 +204,9 @@ OF_TRANSFER = (
     ),
     Option(
         "of",
-        "what that step moves by 1: absolute (default: all layers), relative (over their own size), last (the last "
-        "layer, over its own size) or outputs",
-        default="absolute",
+        "what that step moves by 1: absolute (all layers), relative (over their own size), last (the last layer, over "
+        "its own size) or outputs (default: absolute without --data; with it relative in plain nets and loops, and "
+        "outputs in others)",
         metavar="CHANGE",
         group="",
     ),
@@ -272,7 +272,7 @@ VARIABLES = (
 
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The nets, the loops and the Transformers at the greatest depth."""
-    unset = dict.fromkeys(("from", "to", "rule", "stem", "data", "batch_size")) | {"optimizer": "sgd", "of": "absolute"}
+    unset = dict.fromkeys(("from", "to", "rule", "stem", "of", "data", "batch_size")) | {"optimizer": "sgd"}
     for name, default in unset.items():
         value = vars(options)[name]
         if value != default:

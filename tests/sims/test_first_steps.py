@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import meanfield as mf
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
+from sims.common.training_data import trained_net, training_data, without_data
 from sims.learning_rate_search import first_steps
 from tests.sims.claim_controls import ERROR, all_learned, scattered
 
@@ -20,6 +22,9 @@ RUN = "learning_rate_search-optimizer-adamw"
 def followed(smoke_runs):
     """Rates that follow AdamW's first step, from 64 seeds."""
     return following(smoke_runs[RUN])
+
+
+GROUPED = [(group, name) for group, (_, names) in tuned_rates.GROUPS.items() for name in names]
 
 
 @pytest.mark.parametrize("group", tuned_rates.GROUPS)
@@ -267,6 +272,17 @@ def test_only_muon_beside_adamw_has_a_step_in_noise(smoke_runs):
     idle = smoke_runs[NOISE_RUN].assign(chance_loss=1e-3)
     finding = first_steps.judge_noise(idle)
     assert (finding.verdict, finding.evidence) == (Verdict.INCONCLUSIVE, "no family learns at two depths or more")
+
+
+@pytest.mark.parametrize(("group", "family"), GROUPED)
+def test_rates_are_carried_on_data_by_the_change_that_claims_judge(group, family):
+    """Without being asked for: that of the group for every optimizer, but for the step of Muon in noise."""
+    nets = [trained_net(without_data(family), depth, 16, "digits") for depth in (1, 2)]
+    data = training_data("digits", nets[0], samples=8)
+    for optimizer, of in (("sgd", tuned_rates.GROUPS[group][0]), ("muon-adamw-in-noise", "last")):
+        carried = mf.explain_transfer(0.1, *nets, optimizer=optimizer, data=data, draws=2)
+        assert carried.of == of
+    assert mf.explain_transfer(0.1, *nets, data=data, draws=2, of="absolute").of == "absolute"
 
 
 def test_rows_rest_on_runs_of_hours():

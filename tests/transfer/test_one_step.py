@@ -79,7 +79,7 @@ def test_descent_in_all_layers_is_what_it_was():
     assert plain.rates == explained(*nets, optimizer=SGD(0.0)).rates
     assert (plain.rule, plain.optimizer, plain.of) == ("finite_depth", "sgd", "absolute")
     drawn = explained(*BLOCKS, **ON_CLASSES)
-    assert (drawn.rule, drawn.optimizer, drawn.of) == ("one_step", "sgd", "absolute")
+    assert (drawn.rule, drawn.optimizer, drawn.of) == ("one_step", "sgd", "outputs")
 
 
 def test_draws_are_those_of_step_scales():
