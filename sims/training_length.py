@@ -409,8 +409,8 @@ CLAIMS = (
         id="E3a",
         kind=Kind.OWN,
         source=SOURCE,
-        statement="under gradient descent the tuned rate of nets that learn does not depend on the number of steps "
-        "(exponent 0, to 0.1; rival -1/2)",
+        statement="under gradient descent at a constant rate the tuned rate of small fully-connected nets of 4 units "
+        "that learn does not depend on the number of steps (exponent 0, to 0.1; rival -1/2)",
         brief="under descent the tuned rate does not depend on the number of steps",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; written down before these runs, after a prototype whose rates were 0.144 and 0.141 "
@@ -423,8 +423,8 @@ CLAIMS = (
         id="E3b",
         kind=Kind.OWN,
         source=SOURCE,
-        statement="under AdamW the tuned rate of nets that learn falls with the number of steps as T^(-0.2) (to 0.1; "
-        "rivals 0 and -1/2)",
+        statement="under AdamW at a constant rate the tuned rate of small fully-connected nets of 4 units that learn "
+        "falls with the number of steps as T^(-0.2) (to 0.1; rivals 0 and -1/2)",
         brief="under AdamW the tuned rate falls as T^(-0.2) with the number of steps",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; written down before these runs, after a prototype that saw a factor of 1.5 for eight "
@@ -439,8 +439,8 @@ CLAIMS = (
         id="E3c",
         kind=Kind.OWN,
         source=SOURCE,
-        statement="under gradient descent the scale of the outputs in one step over the tuned rate does not depend on "
-        "the batch (exponent 0, to 0.1; rival 1/2)",
+        statement="under gradient descent at a constant rate, in small fully-connected nets of 4 units, the scale of "
+        "the outputs in one step over the tuned rate does not depend on the batch (exponent 0, to 0.1; rival 1/2)",
         brief="under descent outputs' scale over tuned rate does not depend on the batch",
         printed=UNPRINTED,
         hypotheses=f"{TRAINED}; written down before these runs, after none that says it or the contrary. With errors "

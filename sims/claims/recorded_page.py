@@ -65,6 +65,21 @@ the site of the documentation (`mkdocs build`) the name of a claim leads to them
 | T_h, Theta | overlap of two directions in the space of weights at layer h; tangent kernel |
 | q, sigma_y^2 | mean square of the activation's slope, 1/2 for ReLU; variance of the labels |
 | H_L, B_L, eps, alpha | residual energy of a loop and its cross term; factor eps = L^(-alpha) on every step |
+
+| word | meaning |
+|---|---|
+| tuned rate | the learning rate, the same at every step, at which the training loss is least after the last step |
+| nets that learn | those whose loss at the tuned rate is below a third of that of equal probabilities |
+| one step | the first step of the optimizer from initial weights, on the data of training, in the median net |
+| relative change | the mean square change of a layer over the mean square of the layer itself |
+| starting rate | the rate that one step names with nothing tuned: a scale of it over a constant of the kind of net |
+| 2 / lambda_max | the largest rate at which descent on a batch is stable; lambda_max is the loss's largest curvature |
+| finite-depth rule | carries a rate as eta\\* of equally many layers, in place of its limit L^(-3/2) |
+| base rate, octave | the rate from which a table gives that of each weight; a factor of 2 |
+| condition 3.1, B.1 | tables of Zheng et al. 2026: for branches of two layers (factor 1/L), and of one (1/sqrt(L)) |
+| the standard | the parameterization of usual initial weights and one rate for all, without factors of width or depth |
+| Muon with AdamW | Muon steps the matrices between the first and the last layer, AdamW all else |
+| range test | a learning-rate finder: the rate grows at every step, and the loss says which to take |
 """
 
 EVIDENCE = """\

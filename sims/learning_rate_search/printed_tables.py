@@ -41,8 +41,8 @@ from meanfield.verification import (
 )
 from sims.common.training_data import OF_CHANNELS, without_data
 from sims.common.tuned_nets import losses_at
-from sims.learning_rate_search.claims import ABSOLUTE, NAME
-from sims.learning_rate_search.first_steps import PRESET
+from sims.learning_rate_search.claims import ABSOLUTE, LATER, NAME
+from sims.learning_rate_search.first_steps import FINE_CNN, PRESET
 
 JUDGES = Judges("Zhang et al. 2026", budget=tuned_rates.TRAINED_BUDGET)
 
@@ -204,7 +204,6 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 # What is run, all of it by the preset "evidence": 12 nets a depth or times so many, 2 .. 16 units, of so many times 16
 # channels.
 WIDE = ("--families", CNN, ZERO, RESNET, "--wider", "2")
-PLAIN = ("--families", CNN, "--depths", "2", "4", "8", "--wider", "2", "--times", "2", "--spacing", "0.0625")
 ABLATED = ("--families", GELU, DROPOUT)
 KERNELS = ("--families", BY_KERNEL[4], BY_KERNEL[5], "--wider", "2")
 NORMS = ("--families", VIT, PRE_NORM, "--wider", "2", "--times", "2")
@@ -215,11 +214,12 @@ MNIST = (
     "MNIST's images averaged to 7 x 7 (Transformers: 16 patches), where the paper has CIFAR-10 and others; 1,792 of "
     "them, batches of 16, eight epochs (896 steps; an epoch of the paper's CIFAR-10 has 391), 2 .. 16 units, rates "
     "tuned on 12 nets (24 where both norms are run); nets whose loss is below a third of chance (0.77) count, as those "
-    "of table 5, of 1.77 to 1.83, would not"
+    "of table 5, of 1.77 to 1.83, would not. The paper tunes for one epoch, and says in section 6 that later training "
+    "depends on the data more and more; in one epoch our nets, which hardly learn, had -1.68 +- 0.09 (plain CNNs) and "
+    "-1.38 +- 0.08 (post-norm Transformers)"
 )
-SIZES = f"gradient descent, {MNIST}; 32 channels, where the paper has 64 to 384"
+SIZES = f"gradient descent, {MNIST}; 32 channels, where the paper has 64 to 768"
 REGISTERED = "sizes and bands were written down before these runs"
-LATER = "the first step at initialisation stands for training until nets learn"
 OF_PLAIN = (
     "the CNN with circular padding is tuned on 24 nets over 2, 4 and 8 layers (deeper ones do not learn) to a 16th of "
     "a decade, after 12 and 72 nets tuned to a quarter had not decided (-2.48 +- 0.26, -2.58 +- 0.20)"
@@ -233,31 +233,33 @@ def _exponents(*families: str, arguments: tuple[str, ...] = ()) -> tuple[Check, 
 CLAIMS = (
     Claim(
         id="A24",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, section 4.1, table 1",
-        statement="tuned rates of small CNNs, residual CNNs of variance 1/K and post-norm Transformers fall over depth "
-        "by one power, around -3/2 (judged: each exponent lies in -1.8 .. -1.1, as those of all configurations do)",
+        statement="tuned rates of small CNNs, residual CNNs of variance 1/K and post-norm Transformers, trained until "
+        "they learn, fall over depth by one power, around -3/2 (judged: each exponent lies in -1.8 .. -1.1, as those "
+        "of all configurations do)",
         brief="table 1: CNNs, ResNets and ViTs have tuned rates of exponents around -3/2",
         printed='"the independently tuned optima consistently organize around a common power law across CNNs, ResNets, '
         'and ViTs" (section 4.1)',
         hypotheses=f"{SIZES}; {REGISTERED}; those of 16 channels had been seen (CNN -2.30 +- 0.21, ResNet -1.43 +- "
         f"0.12), and -3 was made a rival in view of them; {OF_PLAIN}",
         checks=(
-            *_exponents(CNN, arguments=PLAIN),
+            *_exponents(CNN, arguments=FINE_CNN),
             *_exponents(RESNET, arguments=WIDE),
             *_exponents(VIT, arguments=NORMS),
         ),
-        replaced_by="plain CNNs fall as L^(-2.47 +- 0.10) over 2 to 8 layers; residual ones as K^(-1.60 +- 0.13) and "
-        "post-norm Transformers as L^(-1.00 +- 0.10), inside the range or at its edge",
+        replaced_by="plain CNNs fall as L^(-2.47 +- 0.10) over 2 to 8 layers (-2.7 from 2 to 4, -2.3 from 4 to 8); "
+        "residual ones as K^(-1.60 +- 0.13) and post-norm Transformers, from 4 to 8 units, as L^(-1.00 +- 0.10), "
+        "inside the range or at its edge",
         premise=LATER,
         preset=PRESET,
     ),
     Claim(
         id="A25",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, section 4.5, table 3",
-        statement="with GELU, Adam, batch normalisation, dropout or pre-norm, too, tuned rates of small nets fall over "
-        "depth with an exponent in -1.8 .. -1.1",
+        statement="with GELU, Adam, batch normalisation, dropout or pre-norm, too, tuned rates of small nets that are "
+        "trained until they learn fall over depth with an exponent in -1.8 .. -1.1",
         brief="table 3: GELU, Adam, BatchNorm, dropout, pre-norm keep exponents in -1.8 .. -1.1",
         printed='"All tested configurations yield exponents within the range [-1.8, -1.1], with a mean of -1.39" '
         "(section 4.5)",
@@ -275,10 +277,10 @@ CLAIMS = (
     ),
     Claim(
         id="A26",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, appendix E.4, table 4",
         statement="at widths of 24, 32 and 40, and after twice the epochs, tuned rates of small post-norm Transformers "
-        "fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
+        "that are trained until they learn fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
         brief="table 4: widths and epochs leave exponents of small ViTs around -3/2",
         printed='"The fitted slopes remain concentrated around the predicted leading exponent alpha = -1.5" (appendix '
         "E.4)",
@@ -292,10 +294,11 @@ CLAIMS = (
     ),
     Claim(
         id="A27",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, appendix E.4, table 5",
-        statement="carried by L^(-3/2) from 4 units to 2 .. 16, the rate of small post-norm Transformers lies nearer "
-        "to independently tuned ones than unchanged, and ends at a lower training loss, on average over depths",
+        statement="carried by L^(-3/2) from 4 units to the other depths that learn, the rate of small post-norm "
+        "Transformers, trained until they learn, lies nearer to independently tuned ones than unchanged, and ends at a "
+        "lower training loss, on average over depths",
         brief="table 5: L^(-3/2) carries rates of small ViTs better than leaving them",
         printed='"the scaled rule reduces the median log-LR error from 0.314 to 0.057 decades and achieves lower '
         '... training loss than raw transfer on 6/7 targets" (appendix E.4)',
@@ -303,36 +306,39 @@ CLAIMS = (
         "between the rates that they were tried at; beyond the largest, where losses rise, they count as there, for "
         f"the unchanged rate. {REGISTERED}",
         checks=(Check(NAME, judge_zero_shot, NORMS), Check(NAME, judge_loss, NORMS)),
+        undecided="one depth alone counts, 8 units, as nets of 2 and 16 do not learn: the carried rate is 0.15 decades "
+        "off, the unchanged one 0.30, and 0.08 +- 0.03 nats are saved; depths that learn are lacking, more than draws",
         preset=PRESET,
     ),
     Claim(
         id="A28",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, appendix E.2, figure 6",
-        statement="under circular and under zero padding, tuned rates of small CNNs fall over depth with an exponent "
-        "around -3/2 (judged: in -1.8 .. -1.1)",
+        statement="under circular and under zero padding, tuned rates of small CNNs that are trained until they learn "
+        "fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
         brief="figure 6: circular and zero padding have exponents around -3/2",
         printed='"both padding modes follow essentially the same depth-learning-rate power law, with exponents close '
         'to the theoretical L^(-3/2) prediction" (appendix E.2)',
         hypotheses=f"{SIZES}; {REGISTERED}; {OF_PLAIN}",
-        checks=_exponents(CNN, arguments=PLAIN) + _exponents(ZERO, arguments=WIDE),
+        checks=_exponents(CNN, arguments=FINE_CNN) + _exponents(ZERO, arguments=WIDE),
         replaced_by="under circular padding they fall as L^(-2.47 +- 0.10) over 2 to 8 layers; under zero padding as "
-        "L^(-2.2 +- 0.2), which may lie in the range",
+        "L^(-2.22 +- 0.16), the same to 0.25 +- 0.19, as the paper says of the two",
         premise=LATER,
         preset=PRESET,
     ),
     Claim(
         id="A29",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, appendix E.3, figure 7",
-        statement="with kernels of 3 x 3, 4 x 4 and 5 x 5, tuned rates of small CNNs fall over depth with an exponent "
-        "around -3/2 (judged: in -1.8 .. -1.1)",
+        statement="with kernels of 3 x 3, 4 x 4 and 5 x 5, tuned rates of small CNNs that are trained until they learn "
+        "fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
         brief="figure 7: kernels of 3, 4 and 5 have exponents around -3/2",
         printed='"varying k ... primarily induces a vertical shift (prefactor change) while the exponent remains close '
         'to the theoretical 3/2" (appendix E.3)',
         hypotheses=f"{SIZES}; zero padding at 5 x 5 alone; {REGISTERED}; {OF_PLAIN}",
-        checks=_exponents(CNN, arguments=PLAIN) + _exponents(BY_KERNEL[4], BY_KERNEL[5], arguments=KERNELS),
-        replaced_by="with kernels of 3 x 3 they fall as L^(-2.47 +- 0.10) over 2 to 8 layers; larger ones are not run",
+        checks=_exponents(CNN, arguments=FINE_CNN) + _exponents(BY_KERNEL[4], BY_KERNEL[5], arguments=KERNELS),
+        replaced_by="with kernels of 3 x 3 they fall as L^(-2.47 +- 0.10) over 2 to 8 layers; larger ones are not "
+        "run, so that whether the kernel moves the exponent is not known",
         premise=LATER,
         preset=PRESET,
     ),
