@@ -36,12 +36,15 @@ def differences(results: Sequence[Result], preset: str) -> list[str]:
 def kept_findings(claim: Claim, entry: Entry, seed: int) -> dict[int, Finding]:
     """The findings of a claim's record by the place of their check, of runs with this seed.
 
-    Runs of hours are made on one machine after another: what a record has of one that is not here stays as it is.
+    Runs of hours are made on one machine after another: what a record has of one that is not here stays as it is, also
+    where the claim has gained checks by other runs behind those that are recorded.
     """
     findings = findings_of(entry)
-    if entry.get("seed") != seed or len(findings) != len(claim.checks):
+    gained = claim.checks[len(findings) :]
+    changed = len(findings) > len(claim.checks) or any(check.run in entry.get("runs", {}) for check in gained)
+    if entry.get("seed") != seed or changed:
         return {}
-    pairs = enumerate(zip(claim.checks, findings, strict=True))
+    pairs = enumerate(zip(claim.checks, findings, strict=False))
     return {place: finding for place, (check, finding) in pairs if check.run in entry["runs"]}
 
 

@@ -185,3 +185,17 @@ def test_runs_of_one_claim_may_be_recorded_one_after_another(repository, monkeyp
 def test_findings_of_a_claim_that_has_other_checks_by_now_are_not_kept():
     entry = {"verdict": "REFUTED", "seed": 0, "commit": "", "runs": {CLAIMS["E4a"].runs[0]: {}}, "findings": []}
     assert record.kept_findings(CLAIMS["E4a"], entry, 0) == {}
+
+
+def test_a_claim_that_gains_a_check_by_another_run_keeps_its_findings():
+    """And not where a check stands before recorded ones, or where the new one is by a recorded run."""
+    claim = CLAIMS["E4a"]
+    *recorded, gained = claim.checks
+    said = {"verdict": "CONFIRMED", "rival": "", "measured": "", "evidence": "", "power": None}
+    made = [said | {"claim": f"{place}"} for place in range(len(recorded))]
+    runs = {check.run: {} for check in recorded}
+    entry = {"verdict": "CONFIRMED", "seed": 0, "commit": "", "runs": runs, "findings": made}
+    kept = record.kept_findings(claim, entry, 0)
+    assert [(place, finding.claim) for place, finding in kept.items()] == [(0, "0"), (1, "1")]
+    for checks in ((gained, *recorded), (*recorded, recorded[0])):
+        assert record.kept_findings(replace(claim, checks=checks), entry, 0) == {}
