@@ -557,8 +557,8 @@ CLAIMS = (
         "runs",
         checks=_on_both_data(judge_finder),
         undecided="under descent one step is off by 0.16 decades and the range test by 0.32, and no number of nets "
-        "decides: 28 % of the error's square is that of 64 draws of one step and of rates that lie a quarter of a decade "
-        "apart; under AdamW, by 0.07 against 0.96, 37 nets would",
+        "decides: 28 % of the error's square is that of 64 draws of one step and of rates that lie a quarter of a "
+        "decade apart; under AdamW, by 0.07 against 0.96, 37 nets would",
         preset=PRESET,
     ),
     Claim(
