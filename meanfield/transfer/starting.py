@@ -395,8 +395,8 @@ def slopes_part(family: str, optimizer: str) -> str:
         return ""
     tuned, of_step, data = SLOPES[family][optimizer]
     return (
-        f"tuned rates of {family} fell as L^({tuned:.2f}) under {trains(optimizer)} in trials {data} where its first step "
-        f"says L^({max(of_step):.2f}) to L^({min(of_step):.2f})"
+        f"tuned rates of {family} fell as L^({tuned:.2f}) under {trains(optimizer)} in trials {data} where its first "
+        f"step says L^({max(of_step):.2f}) to L^({min(of_step):.2f})"
     )
 
 
