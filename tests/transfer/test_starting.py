@@ -114,7 +114,7 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
     [
         (NET, DATA, "sgd", []),
         (NET, DATA, "adamw", []),
-        (NET, DATA, "lion", ["loops alone were trained by Lion"]),
+        (NET, DATA, "lion", ["few nets were trained by Lion"]),
         (NET, DATA, "muon", ["0.8 to 29 times"]),
         (NET, DATA, "muon-adamw", []),
         (IMAGES, IMAGE_DATA, "muon-adamw", []),
@@ -134,7 +134,7 @@ POST_NORM_FELL = "fell as L^(-0.98) under sgd in trials on MNIST"
         (CHARACTERS, CHARACTER_DATA, "adamw", [GPTS_ALONE, "GPTs of characters that learn"]),
         (LOOP, LOOP_DATA, "adamw", ["loops of factor L^(-1/2) fell as L^(-0.75)"]),
         (LOOP, LOOP_DATA, "muon-adamw", ["loops of factor L^(-1/2) fell as L^(-0.72) under muon-adamw in trials"]),
-        (LOOP, LOOP_DATA, "lion", ["loops alone were trained by Lion", "loops of factor L^(-1/2) fell as L^(-0.21)"]),
+        (LOOP, LOOP_DATA, "lion", ["few nets were trained by Lion", "loops of factor L^(-1/2) fell as L^(-0.21)"]),
         (LOOP.replace(alpha="linear"), LOOP_DATA, "adamw", ["loops of factor 1/L fell as L^(-0.26)"]),
     ],
 )
