@@ -129,8 +129,8 @@ _MUON_ADAMW = {
 # Lion has the first step of AdamW, and later ones as long, where those of AdamW are shorter once gradients are noise.
 SHORTER = AdamWInNoise().length
 OF_LION = (
-    "few nets were trained by Lion until they learned: 8 loops and 2 residual nets, in which the last layer's scale was "
-    "12 to 39 times tuned rates, and 2 convolutional residual nets, in which it was 3.7 and 4.0 times"
+    "few nets were trained by Lion until they learned: 8 loops and 2 residual nets, in which the last layer's scale "
+    "was 12 to 39 times tuned rates, and 2 convolutional residual nets, in which it was 3.7 and 4.0 times"
 )
 _LION = {
     kind: replace(
