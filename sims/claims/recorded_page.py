@@ -66,6 +66,8 @@ the site of the documentation (`mkdocs build`) the name of a claim leads to them
 | q, sigma_y^2 | mean square of the activation's slope, 1/2 for ReLU; variance of the labels |
 | H_L, B_L, eps, alpha | residual energy of a loop and its cross term; factor eps = L^(-alpha) on every step |
 
+Rows on training use these words:
+
 | word | meaning |
 |---|---|
 | tuned rate | the learning rate, the same at every step, at which the training loss is least after the last step |
