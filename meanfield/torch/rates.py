@@ -228,9 +228,9 @@ def carry(
         rate x (median scale of the second model) / (median scale of the first)
 
     with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; for
-    "muon-adamw-in-noise", a step of both as in noise, it is that of the last layer. Rates of nets without skip
-    connections, and with batch normalisation, were held to ``of="relative"`` (E1b, E1c). Both models take the same
-    batches and random numbers. It is a statement about one step at initial weights; the answers of all four scales are
+    "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step of both as in noise. Rates of nets
+    without skip connections, and with batch normalisation, were held to ``of="relative"`` (E1b, E1c). Both models take
+    the same batches and random numbers. It is a statement about one step at initial weights; the answers of all four scales are
     given beside, and where they part, trust none without a second tuned rate.
 
     Args:
@@ -268,6 +268,8 @@ def carry(
         (True, 'outputs')
     """
     rate = require_positive("rate", rate, why="it is a learning rate")
+    if of is None:
+        optimizer = step_that_names(optimizer)
     shown, small = first_model(small, **options)
     name, kind = step_of(optimizer, small).trial_name(shown), kind_of(shown, kind)
     of = _wanted(of, name, kind)

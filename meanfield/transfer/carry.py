@@ -54,6 +54,7 @@ from meanfield.transfer.starting import (
     change_that_carries,
     is_convolutional,
     is_plain,
+    step_that_names,
 )
 
 AUTO = "auto"
@@ -143,8 +144,8 @@ def transfer_learning_rate(
         of: what that step moves by 1, in mean squares: "absolute" (all layers), "relative" (all layers relative to
             themselves), "last" (the last layer relative to itself) or "outputs". Left out, it is "absolute" without
             data, as the papers' laws have it, and on data what tuned rates of nets that learn were held to (claims E1):
-            "outputs" in residual nets and Transformers, "relative" in plain and batch-normalised nets and in loops,
-            "last" of "muon-adamw-in-noise".
+            "outputs" in residual nets and Transformers, "relative" in plain and batch-normalised nets and in loops;
+            for "muon-adamw" it is then "last" of the step "muon-adamw-in-noise", as for `starting_rate`.
         data: inputs and targets on which first steps are drawn, with ``options`` of `step_scales`. Without data theory
             answers.
 
@@ -211,6 +212,8 @@ def explain_transfer(
     end: Any
     rate = require_positive("rate", rate, why="it is a learning rate")
     start, end = map(as_family, (architecture_from, architecture_to))
+    if of is None and data is not None:
+        optimizer = step_that_names(optimizer)
     of = _moved(of, end, optimizer, data)
     step = OneStep(optimizer=optimizer, of=of, data=data, drawn=options)
     rule = _known(rule, step)

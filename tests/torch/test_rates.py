@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra
 from torch import nn  # noqa: E402
 
 import meanfield.torch as mft  # noqa: E402
-from meanfield.transfer import SCALES  # noqa: E402
+from meanfield.transfer import SCALES, step_that_names  # noqa: E402
 from tests.torch import models, twins  # noqa: E402
 from tests.torch.test_twins import FAMILIES, batches_of, data_of  # noqa: E402
 
@@ -82,7 +82,7 @@ def test_a_function_makes_no_model_that_is_not_measured():
 
 @pytest.mark.parametrize(
     ("optimizer", "of"),
-    [("sgd", "outputs"), ("adamw", "outputs"), ("muon", "outputs"), ("muon-adamw-in-noise", "last")],
+    [("sgd", "outputs"), ("adamw", "outputs"), ("muon", "outputs"), (MUON, "last"), ("muon-adamw-in-noise", "last")],
 )
 def test_a_carried_rate_is_that_of_the_same_nets(optimizer, of):
     """By the scale that the trials say, and by all others beside it."""
@@ -96,6 +96,7 @@ def test_a_carried_rate_is_that_of_the_same_nets(optimizer, of):
     assert measured.attrs["of"] == of
     assert said == set()
     assert mf.explain_transfer(0.3, *nets, data=data, **how).of == of
+    how["optimizer"] = step_that_names(optimizer)
     for each in SCALES:
         expected = mf.explain_transfer(0.3, *nets, of=each, data=data, **how)
         assert float(measured["rates"].sel(of=each)) == pytest.approx(expected.rate, rel=1e-9)
