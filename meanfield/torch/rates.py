@@ -230,8 +230,8 @@ def carry(
     with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; for
     "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step of both as in noise. Rates of nets
     without skip connections, and with batch normalisation, were held to ``of="relative"`` (E1b, E1c). Both models take
-    the same batches and random numbers. It is a statement about one step at initial weights; the answers of all four scales are
-    given beside, and where they part, trust none without a second tuned rate.
+    the same batches and random numbers. It is a statement about one step at initial weights; the answers of all four
+    scales are given beside, and where they part, trust none without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.
