@@ -288,7 +288,8 @@ def test_rates_are_carried_on_data_by_the_change_that_claims_judge(group, family
 def test_rows_rest_on_runs_of_hours():
     for name in ("E1a", "E1b", "E1c", "E1d"):
         assert CLAIMS[name].preset == "evidence"
-        assert len(CLAIMS[name].runs) == len(first_steps.OPTIMIZERS)
+        # The plain CNN that is tuned finely has a run of its own.
+        assert len(CLAIMS[name].runs) == len(first_steps.OPTIMIZERS) + (name == "E1b")
     assert CLAIMS["E2"].preset == "evidence"
     # One run of all families serves several rows; a run of one group serves its own.
     shared = set(CLAIMS["E2"].runs)
