@@ -392,7 +392,8 @@ UNPRINTED = "no sentence of a paper: a question of our own, whether the step tha
 # Runs of all families serve E2 and the rows on tuned rates, too; under the others a run holds one group of E1.
 OF_ALL_FAMILIES = ("sgd", "adamw")
 # What the run of the plain CNN that is tuned to a 16th of a decade is told, which serves several rows.
-FINE_CNN = ("--families", "cnn on mnist", *"--depths 2 4 8 --wider 2 --times 2 --spacing 0.0625".split())
+OF_CNN = ("--families", "cnn on mnist", "--depths", "2", "4", "8")
+FINE_CNN = (*OF_CNN, "--wider", "2", "--times", "2", "--spacing", "0.0625")
 
 
 def _own_run(optimizer: str, group: str, finer: tuple[str, ...]) -> tuple[str, ...]:
