@@ -447,7 +447,8 @@ def starting_rate(
     "muon-adamw-in-noise", in which AdamW's layers move as far as they do once gradients are noise. The constant c is
     that of trials of small nets, and so is the factor either way that the interval holds. But for descent and Muon
     alone kinds of nets have constants of their own: that of fully-connected nets is six times that of convolutional
-    ones under AdamW (claim E2), and nine times under Muon with AdamW. The attributes say which nets, data and steps
+    ones under AdamW (claim E2), and nine times under Muon with AdamW; Lion's are AdamW's over 0.23, as its steps do not
+    shrink once gradients are noise. The attributes say which nets, data and steps
     these were. Tune around the rate where you can, and carry what you tuned over depth by `transfer_learning_rate`,
     which needs no constant.
 

@@ -410,10 +410,16 @@ def _on_both_data(judge: JudgeOfRun) -> tuple[Check, ...]:
 
 
 def _slopes(
-    id: str, group: str, words: str, scale: str, finer: Mapping[str, tuple[str, ...]] = {}, seen_before: str = ""
+    id: str,
+    group: str,
+    words: str,
+    scale: str,
+    finer: Mapping[str, tuple[str, ...]] = {},
+    seen_before: str = "",
+    others: tuple[tuple[str, ...], ...] = (),
 ) -> Claim:
     """``finer``: what runs of an optimizer are told beyond 12 seeds a quarter of a decade apart; ``seen_before``: what
-    had been looked at when that was set.
+    had been looked at when that was set; ``others``: what further runs under descent are told.
     """
     made = zip(OPTIMIZERS, checks_of_optimizers(NAME, partial(judge_slopes, group=group), OPTIMIZERS), strict=True)
     return Claim(
@@ -429,7 +435,8 @@ def _slopes(
         checks=tuple(
             replace(check, arguments=(*_own_run(name, group, finer.get(name, ())), *check.arguments))
             for name, check in made
-        ),
+        )
+        + tuple(Check(NAME, partial(judge_slopes, group=group), arguments) for arguments in others),
         preset=PRESET,
     )
 
@@ -439,7 +446,8 @@ FINER_PLAIN = (
     "the CNN of 32 channels, tuned to a 16th of a decade, was run for rows on a paper's tables (A24), and counts here "
     "since then"
 )
-LATER_STEPS = "the first step stands for later ones: beside Muon's, AdamW's shrink, to 0.23 where gradients are noise"
+STANDS = "the first step stands for later ones"
+BESIDE_MUON = "beside Muon's, AdamW's shrink, to 0.23 where gradients are noise"
 CLAIMS = (
     replace(
         _slopes(
@@ -451,10 +459,10 @@ CLAIMS = (
         replaced_by="under descent and AdamW none is surely off by more than 0.15; under Muon with AdamW they fall "
         "nearly as under AdamW, over 2 to 16 blocks of fully-connected nets as K^(-0.83) at variance 1/K and as "
         "K^(-0.42) under the factor K^(-1/2), where the first step says K^(-0.30) and K^(-0.12)",
-        premise=LATER_STEPS,
+        premise=f"{STANDS}: {BESIDE_MUON}",
     ),
     replace(
-        of_plain := _slopes(
+        _slopes(
             id="E1b",
             group="plain nets",
             words="plain nets",
@@ -462,13 +470,13 @@ CLAIMS = (
             finer={"muon-adamw": ("--draws", "36")},
             seen_before="; under Muon with AdamW on 36 seeds, of which the first 12 were looked at before and did not "
             f"decide; {FINER_PLAIN}",
+            others=(FINE_CNN,),
         ),
-        checks=(*of_plain.checks, Check(NAME, partial(judge_slopes, group="plain nets"), FINE_CNN)),
         replaced_by="under AdamW they do, to 0.15; under descent convolutional nets of 32 channels fall over 2 to 8 "
         "layers as L^(-2.47 +- 0.10), where one step has -1.58 +- 0.11, and fully-connected ones over 2 to 16 as "
         "L^(-1.14 +- 0.10), not surely off -1.48; under Muon with AdamW they fall over 2 to 16 layers as L^(-1.0) "
         "in fully-connected and as L^(-1.5) in convolutional nets, where the first step says L^(-0.7) and L^(-1.0)",
-        premise=f"the first step stands for later ones; {LATER_STEPS.partition(': ')[2]}",
+        premise=f"{STANDS}; {BESIDE_MUON}",
     ),
     _slopes(
         id="E1c",
@@ -491,7 +499,7 @@ CLAIMS = (
         "with AdamW, where one step has L^(-0.06) and L^(+0.02); of L^(-1/2) as L^(-1.69 +- 0.05) under descent, "
         "where it has L^(-2.34), and as L^(-0.72 +- 0.03) under Muon with AdamW, where it has L^(-0.59); under AdamW "
         "as L^(-0.26 +- 0.04) and L^(-0.75 +- 0.04), at the edge of what is allowed of L^(+0.07) and L^(-0.47)",
-        premise="the first step stands for later ones",
+        premise=STANDS,
     ),
     Claim(
         id="E2",
