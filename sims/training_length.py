@@ -188,7 +188,8 @@ VARIABLES = (
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """What is tuned: every family under every optimizer and schedule, for all numbers of steps and all batches."""
     depth = counted("layers, blocks or steps of the nets")("--depth", options.depth)
-    nets = [trained_net(family, depth, options.width, options.data) for family in options.families]
+    sizes = (depth, options.width, options.data, options.sides)
+    nets = [trained_net(family, *sizes) for family in options.families]
     data = shared_training_data(options.data, nets, samples=options.samples, seed=options.seed)
     axes = {
         "optimizer": options.optimizers,
@@ -237,7 +238,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
     seeds = [{"seed_tuned_rate_log10": of_net["seed_tuned_rate_log10"].values} for of_net in tuned]
     parts = [over(axes, rows), over(axes, seeds, "draw"), _scales(options, results, tunings, axes)]
     chance = float(np.log(images.DataShape.of(options.data).classes))
-    described = attributes(options, "data", "samples", "depth", "width", "spacing")
+    described = attributes(options, "data", "sides", "samples", "depth", "width", "spacing")
     dataset = xr.merge(parts).assign(chance_loss=chance).assign_attrs(described)
     return dataset.assign(learns=_learns(dataset))
 
@@ -470,8 +471,8 @@ WORDS = {
     "which no exponent and no factor counts.",
 }
 HEADING = (
-    "Trained on {data}: {samples} samples; nets of {depth} units of width {width}; {draws} seeds for every optimizer, "
-    "schedule, number of steps T and batch B"
+    "Trained on {data}, at most {sides} pixels a side: {samples} samples; nets of {depth} units of width {width}; "
+    "{draws} seeds for every optimizer, schedule, number of steps T and batch B"
 )
 
 

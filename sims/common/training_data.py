@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from meanfield import patch_tokens, with_batch_normalisation, with_dropout
 from meanfield.common import Array, require_choice, require_count, stream
 from meanfield.nets import MLP, ConvNet, Net, ResidualConvNet, ResidualMLP, TiedLoop, Transformer
-from sims.common.images import CHARACTERS, IMAGE_SETS, TEXT, DataShape, file_samples, labelled_images, text_windows
+from sims.common.images import (
+    CHARACTERS,
+    IMAGE_SETS,
+    MOST_SIDES,
+    TEXT,
+    DataShape,
+    file_samples,
+    labelled_images,
+    text_windows,
+)
 
 # Windows of text, where a number is not asked for.
 TEXT_SAMPLES = 5000
@@ -272,11 +281,12 @@ def without_data(family: str) -> str:
     return family.partition(ON)[0]
 
 
-def trained_net(family: str, depth: int, width: int, source: str) -> Net:
+def trained_net(family: str, depth: int, width: int, source: str, most_sides: int = MOST_SIDES) -> Net:
     """The net of this family for the data of a source: "digits", "mnist", "text" or a file with inputs and labels.
 
     Width counts channels of convolutional nets. Input channels, grid, tokens and classes are those of the data
-    (`DataShape`). All have a head of variance 1/fan-in, pooled over sites; a loop's outputs are its whole last stream.
+    (`DataShape`), with at most so many sites along a side. All have a head of variance 1/fan-in, pooled over sites; a
+    loop's outputs are its whole last stream.
 
     Raises:
         ValueError: an unknown family, more depth than is trained, text or vectors for one that takes images, or a file
@@ -287,7 +297,7 @@ def trained_net(family: str, depth: int, width: int, source: str) -> Net:
         raise ValueError(f"{family!r} has depth {depth:,}; nets are trained up to {MOST_TRAINED:,}: give less depth")
     if source == TEXT and not family.startswith(TRANSFORMER):
         raise ValueError(f"text is a row of characters, which Transformers take; {family!r} takes images")
-    data = DataShape.of(source)
+    data = DataShape.of(source, most_sides)
     if source != TEXT and len(data.sides) == 1 and not family.startswith(("mlp", "residual mlp", "loop")):
         raise ValueError(f"inputs in {source} are vectors, which 'mlp' and others take; {family!r} takes images")
     return FAMILIES[family](depth, width, data)

@@ -10,6 +10,7 @@ from meanfield.common import Array, derived_seed
 from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
 from sims.common.command import Option, counted
+from sims.common.images import MOST_SIDES
 from sims.common.tables import MISSING
 
 DATA_OPTIONS = (
@@ -18,6 +19,16 @@ DATA_OPTIONS = (
         "digits (default; needs the extra data), mnist, text, or FILE.npz with inputs and labels",
         default="digits",
         metavar="SOURCE",
+        group="training",
+    ),
+    Option(
+        "sides",
+        f"most pixels along a side, to which images are averaged (default: {MOST_SIDES}, which leaves 4 of digits and "
+        "7 of MNIST)",
+        int,
+        MOST_SIDES,
+        metavar="N",
+        check=counted("pixels along a side of an image"),
         group="training",
     ),
     Option("samples", "samples of the data", int, group="training"),
@@ -84,7 +95,12 @@ def losses_at(log_rates: Sequence[float], losses: xr.DataArray, chance: float) -
     return np.array([np.interp(log_rates, *of_seed) for of_seed in tried])
 
 
-def checks_of_optimizers(simulation: str, judge: JudgeOfRun, optimizers: Sequence[str]) -> tuple[Check, ...]:
-    """The judge's checks on a study's runs of these optimizers, of which descent is the one without arguments."""
+def checks_of_optimizers(
+    simulation: str, judge: JudgeOfRun, optimizers: Sequence[str], shared: tuple[str, ...] = ()
+) -> tuple[Check, ...]:
+    """The judge's checks on a study's runs of these optimizers, of which descent is the one that is not named.
+
+    ``shared``: what all of these runs are told.
+    """
     arguments = [() if name == "sgd" else ("--optimizer", name) for name in optimizers]
-    return tuple(Check(simulation, judge, of_optimizer) for of_optimizer in arguments)
+    return tuple(Check(simulation, judge, (*shared, *of_optimizer)) for of_optimizer in arguments)

@@ -239,7 +239,8 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
     width = _sizes(options)["channels" if family.startswith(OF_CHANNELS) else "width"]
-    return trained_net(without_data(family), _blocks(family, [depth])[0], width, _source(options, family))
+    blocks = _blocks(family, [depth])[0]
+    return trained_net(without_data(family), blocks, width, _source(options, family), options.sides)
 
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: InputsAndTargets) -> Tuning:
@@ -279,7 +280,8 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over({"family": options.families}, [_of_family(options, family) for family in options.families]),
     ]
     described = attributes(
-        options, "data", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"
+        options,
+        *("data", "sides", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"),
     )
     described |= _sizes(options)
     places = map("{0[0]} {0[1]}".format, product(options.families, depths))
@@ -376,9 +378,9 @@ WORDS = {
     "k=2: init, with two layers in a branch.",
 }
 HEADING = (
-    "Trained on {data}: {samples} samples, batches of {batch_size}, {epochs} epoch(s), {optimizer}, {schedule} "
-    "rate; {draws} seeds at every depth; {channels} channels of convolutional nets and Transformers, width {width} of "
-    "the others"
+    "Trained on {data}, at most {sides} pixels a side: {samples} samples, batches of {batch_size}, {epochs} epoch(s), "
+    "{optimizer}, {schedule} rate; {draws} seeds at every depth; {channels} channels of convolutional nets and "
+    "Transformers, width {width} of the others"
 )
 # The precision of a tuned rate that the report names the seeds for, in decades.
 PRECISE = 0.02

@@ -17,7 +17,8 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import Array
-from meanfield.transfer import SCALES
+from meanfield.optimizers import IN_NOISE
+from meanfield.transfer import SCALES, starting
 from meanfield.verification import (
     PAPERS_EXPONENT,
     Check,
@@ -35,6 +36,7 @@ from meanfield.verification import (
     span,
     tuned_rates,
 )
+from sims.common.images import MOST_SIDES
 from sims.common.tuned_nets import MOVED, checks_of_optimizers
 
 NAME = "learning_rate_search"
@@ -54,9 +56,12 @@ OF_MEDIAN = (np.pi / 2) ** 0.5
 # Kinds of nets by their weights, and families that say whether a kind has one constant: the first of each kind fits it,
 # on other data than those of the second.
 CONNECTED, CONVOLUTIONAL = "fully-connected", "convolutional"
+KINDS = {CONNECTED: starting.CONNECTED, CONVOLUTIONAL: starting.CONVOLUTIONAL}
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
 # Families that are asked for by one name.
 BOTH_DATA = "residual nets on both data"
+# Residual nets that are shown more pixels than those that constants and scales were chosen on.
+MORE_PIXELS = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist")
 TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()} | {BOTH_DATA: BY_KIND}
 
 
@@ -87,14 +92,16 @@ def _learning(dataset: xr.Dataset, names: Iterable[str]) -> dict[str, xr.Dataset
     measured="the slope of the rates that minimise the training loss, family by family",
     cases=[{"group": group} for group in tuned_rates.GROUPS],
 )
-def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
+def judge_slopes(dataset: xr.Dataset, group: str, families: tuple[str, ...] = ()) -> Contest | Ruling:
+    """``families``: other ones than the group's."""
     (of, names), optimizer = tuned_rates.GROUPS[group], dataset.attrs["optimizer"]
+    names = families or names
     words = {"optimizer": optimizer, "of": MOVED[of].rstrip(","), "rival": "another law"}
-    if not (families := _learning(dataset, [name for name in names if name in dataset["family"]])):
+    if not (learned := _learning(dataset, [name for name in names if name in dataset["family"]])):
         return Ruling(Verdict.INCONCLUSIVE, NONE_LEARNS, words, "none: no slope")
-    laws = [tuned_rates.tuned_slope(at) for at in families.values()]
-    claimed, errors = np.array([tuned_rates.drawn_slope(at, f"{of}_scale") for at in families.values()]).T
-    rival, others = rival_slopes(list(families.values()), of, claimed, descends=optimizer == "sgd")
+    laws = [tuned_rates.tuned_slope(at) for at in learned.values()]
+    claimed, errors = np.array([tuned_rates.drawn_slope(at, f"{of}_scale") for at in learned.values()]).T
+    rival, others = rival_slopes(list(learned.values()), of, claimed, descends=optimizer == "sgd")
     stderr = np.hypot([law.stderr for law in laws], errors)
     made = contest(
         [law.exponent for law in laws],
@@ -103,13 +110,13 @@ def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
         rival=others,
         allowance=tuned_rates.ALLOWED,
         draws=dataset.attrs["draws"],
-        effective=min(map(tuned_rates.freedom, families.values())) + 1,
-        fixed=max(map(tuned_rates.fixed_share, families.values(), stderr)),
+        effective=min(map(tuned_rates.freedom, learned.values())) + 1,
+        fixed=max(map(tuned_rates.fixed_share, learned.values(), stderr)),
         gaussian=True,
     )
     shown = "; ".join(
         f"{name}, {span(at['depth'])}: {law.exponent:.2f} +- {law.stderr:.2f}, step {slope:.2f}"
-        for (name, at), law, slope in zip(families.items(), laws, claimed, strict=True)
+        for (name, at), law, slope in zip(learned.items(), laws, claimed, strict=True)
     )
     return made.saying(shown, **words | {"rival": rival})
 
@@ -163,19 +170,22 @@ def judge_named(dataset: xr.Dataset) -> Contest | Ruling:
     ratio, error = (part.values for part in log_ratios(judged, f"{of}_scale"))
     known = np.isfinite(ratio)
     off, apart = ratio[known] - constant, float(tuned.mean()) - judged["tuned_rate_log10"].values[known]
-    made = _within_factor(judged, off, error[known], apart, "one rate for all")
+    made = _within_factor(judged, off, error[known], {"": off, "by one rate for all ": apart})
     return made.saying(made.shown, **words, of=of, constant=10**constant)
 
 
-def _within_factor(dataset: xr.Dataset, off: Array, errors: Array, apart: Array, other: str) -> Contest:
-    """Whether all nets lie within `FACTOR`, by log10 of named over tuned rates; ``apart``: as another way does."""
-    worst = int(np.argmax((np.abs(off) - log10(FACTOR)) / errors))
-    claim = Deviation(off, errors, log10(FACTOR))
-    rival = Deviation(max(log10(FACTOR) - abs(off[worst]), 0.0), errors[worst])
+def _within_factor(
+    dataset: xr.Dataset, off: Array, errors: Array, ways: Mapping[str, Array], factors: Array | float = FACTOR
+) -> Contest:
+    """Whether nets lie within their factors, by log10 of named over tuned rates; ``ways``: this and others, shown."""
+    allowed = np.broadcast_to(np.log10(factors), off.shape)
+    worst = int(np.argmax((np.abs(off) - allowed) / errors))
+    claim = Deviation(off, errors, allowed)
+    rival = Deviation(max(allowed[worst] - abs(off[worst]), 0.0), errors[worst])
     shown = "; ".join(
-        f"{what}{int((np.abs(far) <= log10(FACTOR)).sum())} of {len(far)} nets within it, {10 ** far.min():.2g} .. "
+        f"{what}{int((np.abs(far) <= allowed).sum())} of {len(far)} nets within it, {10 ** far.min():.2g} .. "
         f"{10 ** far.max():.2g} times the tuned rate"
-        for what, far in (("", off), (f"by {other} ", apart))
+        for what, far in ways.items()
     )
     fewest = float(dataset["located"].where(tuned_rates.learning(dataset)).min())
     counts = {"draws": dataset.attrs["draws"], "effective": fewest, "gaussian": True}
@@ -200,8 +210,41 @@ def judge_named_by_kind(dataset: xr.Dataset) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, named, words, "none: no net")
     off, errors = (named.known(part) for part in (named.off, np.hypot(named.errors, named.of_constant)))
     apart = off + named.known(named.constant) - np.mean(list(named.constants.values()))
-    made = _within_factor(dataset, off, errors, apart, "one constant for both kinds")
+    made = _within_factor(dataset, off, errors, {"": off, "by one constant for both kinds ": apart})
     return made.saying(made.shown, **words | {"of": named.scale, "constants": named.in_words})
+
+
+@JUDGES.decide(
+    brief="{optimizer}: `mf.starting_rate` names rates within the factor that it states",
+    claim="`mf.starting_rate` names the tuned rate of every net that learns under {optimizer} within the factor that "
+    "it states, on more pixels than its constants were fitted on ({constants})",
+    rival="some net is farther off",
+    measured="the scale over that constant, beside the tuned rate",
+)
+def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
+    optimizer = dataset.attrs["optimizer"]
+    words = {"optimizer": optimizer, "constants": "?"}
+    step = IN_NOISE.get(optimizer, optimizer)
+    if step not in starting.CALIBRATIONS:
+        return Ruling(Verdict.INCONCLUSIVE, f"{optimizer} has no constant", words, "none: no constant")
+    whose = tuned_rates.NOISE if optimizer in IN_NOISE else ""
+    of_kind = {kind: starting.calibration_of_kind(KINDS[kind], step) for kind in KINDS}
+    of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS}
+    measured = {
+        name: [part.sel(family=name).dropna("depth").values for part in log_ratios(dataset, f"{whose}{known.of}_scale")]
+        for name, known in of_family.items()
+    }
+    offs = {name: ratio - log10(of_family[name].ratio) for name, (ratio, _) in measured.items()}
+    if not any(map(len, offs.values())):
+        return Ruling(Verdict.INCONCLUSIVE, "no net learns", words, "none: no net")
+    words["constants"] = "; ".join(
+        f"{known.of} scale over {known.ratio:g} within {known.factor:g}, {kind}" for kind, known in of_kind.items()
+    )
+    off, errors = np.concatenate(list(offs.values())), np.concatenate([error for _, error in measured.values()])
+    factors = np.concatenate([np.full(len(far), of_family[name].factor) for name, far in offs.items()])
+    made = _within_factor(dataset, off, errors, {"": off}, factors)
+    nets = "; ".join(f"{name} {', '.join(f'{named:.2g}' for named in 10**far)}" for name, far in offs.items())
+    return made.saying(f"{made.shown}: {nets}", **words)
 
 
 @dataclass(frozen=True)
@@ -374,6 +417,8 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     slopes = [judge_slopes(dataset, group) for group in groups]
     named = [judge_named(dataset)] if held_out(dataset).sizes["family"] else []
     by_kind = [judge_named_by_kind(dataset), judge_finder(dataset)] if families.issuperset(BY_KIND) else []
+    shown_more = families.issuperset(MORE_PIXELS) and dataset.attrs["sides"] > MOST_SIDES
+    by_kind += [judge_starting(dataset)] if shown_more else []
     in_noise = [judge_noise(dataset)] if tuned_rates.NOISE_SCALE in dataset else []
     return [*slopes, *named, *by_kind, *in_noise]
 
@@ -403,10 +448,7 @@ def _own_run(optimizer: str, group: str, finer: tuple[str, ...]) -> tuple[str, .
 
 def _on_both_data(judge: JudgeOfRun) -> tuple[Check, ...]:
     """The judge's checks on residual nets of both kinds, on both data."""
-    return tuple(
-        replace(check, arguments=("--families", BOTH_DATA, *check.arguments))
-        for check in checks_of_optimizers(NAME, judge, OF_ALL_FAMILIES)
-    )
+    return checks_of_optimizers(NAME, judge, OF_ALL_FAMILIES, ("--families", BOTH_DATA))
 
 
 def _slopes(
@@ -445,6 +487,13 @@ def _slopes(
 FINER_PLAIN = (
     "the CNN of 32 channels, tuned to a 16th of a decade, was run for rows on a paper's tables (A24), and counts here "
     "since then"
+)
+# Images of 8 x 8 and of 28 x 28 pixels are shown whole, and at 14 x 14.
+AT_MORE_PIXELS = ("--families", *MORE_PIXELS, "--sides", "14")
+MORE_PIXELS_SHOWN = (
+    f"{TRAINED}; residual nets of variance 1/K: fully-connected ones on digits of 8 x 8 pixels, where E1a and E2b have "
+    "4 x 4, and on MNIST at 14 x 14, convolutional ones on MNIST at 14 x 14, where they have 7 x 7; written down "
+    "before these runs"
 )
 STANDS = "the first step stands for later ones"
 BESIDE_MUON = "beside Muon's, AdamW's shrink, to 0.23 where gradients are noise"
@@ -577,6 +626,32 @@ CLAIMS = (
         undecided="residual nets decide for it; batch-normalised ones have -1.41 +- 0.11, the step in noise -1.18 and "
         "the first, by the absolute change, -1.30, and no number of nets decides between these: 4 % of the error's "
         "square is that of draws of one step and of the distance of rates",
+        preset=PRESET,
+    ),
+    Claim(
+        id="E1g",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="tuned rates of residual nets that are shown more pixels fall over depth as one step of the "
+        "optimizer that trains says, to 0.15 in the slope, by the change of the outputs",
+        brief="tuned slopes are those of one step where nets are shown more pixels, too",
+        printed=UNPRINTED,
+        hypotheses=MORE_PIXELS_SHOWN,
+        checks=checks_of_optimizers(
+            NAME, partial(judge_slopes, group="residual nets", families=MORE_PIXELS), OF_ALL_FAMILIES, AT_MORE_PIXELS
+        ),
+        preset=PRESET,
+    ),
+    Claim(
+        id="E2d",
+        kind=Kind.OWN,
+        source="docs/theory.md section 15",
+        statement="`mf.starting_rate` names the tuned rate of every residual net that is shown more pixels than those "
+        "its constants were fitted on within the factor that it states",
+        brief="`mf.starting_rate` keeps its factor where nets are shown more pixels",
+        printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
+        hypotheses=MORE_PIXELS_SHOWN,
+        checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, AT_MORE_PIXELS),
         preset=PRESET,
     ),
 )

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.transfer import starting
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
@@ -122,6 +123,30 @@ def _named(one_step=1.0, steepest=1.0, tenth=1.0, draws=64):
     values |= {"tuned_rate_log10": tuned, "tuned_rate_log10_stderr": 0 * tuned + 0.005, "located": 0 * tuned + draws}
     values |= {"final_loss": (0 * tuned + 0.1).expand_dims(rate=[1.0], draw=draws), "chance_loss": np.log(10)}
     return xr.Dataset(values, attrs={"optimizer": "sgd", "draws": draws})
+
+
+def _named_by_starting(dataset, off=1.0):
+    """Tuned rates of which `mf.starting_rate` names so many times, all alike."""
+    exact = following(dataset)
+    rates = []
+    for name in exact["family"].values:
+        kind = starting.CONVOLUTIONAL if "cnn" in str(name) else starting.CONNECTED
+        constant = starting.calibration_of_kind(kind, exact.attrs["optimizer"])
+        rates.append(exact.sel(family=name)[f"{constant.of}_scale"] / constant.ratio / off)
+    return exact.assign(tuned_rate_log10=np.log10(xr.concat(rates, "family")))
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict"), [(1.5, Verdict.CONFIRMED), (1 / 1.5, Verdict.CONFIRMED), (1.7, Verdict.REFUTED)]
+)
+def test_starting_rates_are_held_to_the_factor_that_they_state(smoke_runs, off, verdict):
+    """Under AdamW 2.4 of fully-connected nets, and 1.6 of convolutional ones, which alone refute 1.7."""
+    moved = _named_by_starting(smoke_runs[CLAIMS["E2d"].checks[1].run], off)
+    finding = first_steps.judge_starting(moved)
+    assert finding.verdict is verdict
+    assert f"residual mlp init {off:.2g}, {off:.2g}; " in finding.evidence
+    connected = moved.assign(chance_loss=moved["chance_loss"].where(moved["family"] != "residual cnn init on mnist", 0))
+    assert first_steps.judge_starting(connected).verdict is Verdict.CONFIRMED
 
 
 def test_a_learning_rate_finder_is_the_rival_by_the_better_of_its_rules():
@@ -351,9 +376,15 @@ def _noise_is_right(runs):
     return {name: _tuned_as(runs[name], "noise_relative_scale") for name in names}
 
 
+def _starting_is_right(runs):
+    """Nets learn, and are tuned at the rates that `mf.starting_rate` names."""
+    return {check.run: _named_by_starting(runs[check.run]) for check in CLAIMS["E2d"].checks}
+
+
 CONTROLS = {
+    "E2d": _starting_is_right,
     "E1f": _noise_is_right,
     "E2c": _finder_is_off,
-    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d")},
+    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d", "E1g")},
     **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
 }

@@ -179,6 +179,15 @@ def test_nets_for_a_file_take_its_images(shape, classes, sides, tokens, tmp_path
     assert labels.max() + 1 == classes
 
 
+@pytest.mark.parametrize(("source", "values"), [("digits", 64), ("mnist", 196)])
+def test_nets_are_shown_as_many_pixels_as_are_asked_for(source, values):
+    """At most 14 along a side, which all of the digits' 8 are and half of MNIST's 28."""
+    for family in ("mlp", "residual cnn init"):
+        net = trained_net(family, 2, 8, source, most_sides=14)
+        inputs, _ = training_data(source, net, samples=4)
+        assert inputs[0].size == values
+
+
 def test_nets_for_vectors_take_them_and_nets_on_grids_say_that_they_do_not(tmp_path):
     file = tmp_path / "own.npz"
     np.savez(file, inputs=np.random.default_rng(0).normal(size=(24, 9)), labels=np.arange(24) % 4)
