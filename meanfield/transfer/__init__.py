@@ -7,10 +7,24 @@ from meanfield.transfer.law_quantities import LAW_QUANTITIES
 from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.range_test import RangeTest
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
-from meanfield.transfer.starting import PRE_NORM, PRE_NORM_TRAINED, SCALES, named_rate, slopes_part, step_that_names
+from meanfield.transfer.starting import (
+    CALIBRATIONS,
+    CONNECTED,
+    CONVOLUTIONAL,
+    PRE_NORM,
+    PRE_NORM_TRAINED,
+    SCALES,
+    calibration_of_kind,
+    named_rate,
+    slopes_part,
+    step_that_names,
+)
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
 __all__ = [
+    "CALIBRATIONS",
+    "CONNECTED",
+    "CONVOLUTIONAL",
     "CURVATURE_DRAWS",
     "LAW_QUANTITIES",
     "PRE_NORM",
@@ -25,6 +39,7 @@ __all__ = [
     "Rule",
     "StableRate",
     "Tuning",
+    "calibration_of_kind",
     "depth_over_width",
     "median_over_draws",
     "median_scale",

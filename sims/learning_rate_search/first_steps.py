@@ -18,7 +18,9 @@ import xarray as xr
 
 from meanfield.common import Array
 from meanfield.optimizers import IN_NOISE
-from meanfield.transfer import SCALES, starting
+from meanfield.transfer import CALIBRATIONS, SCALES, calibration_of_kind
+from meanfield.transfer import CONNECTED as CONNECTED_NETS
+from meanfield.transfer import CONVOLUTIONAL as CONVOLUTIONAL_NETS
 from meanfield.verification import (
     PAPERS_EXPONENT,
     Check,
@@ -56,7 +58,7 @@ OF_MEDIAN = (np.pi / 2) ** 0.5
 # Kinds of nets by their weights, and families that say whether a kind has one constant: the first of each kind fits it,
 # on other data than those of the second.
 CONNECTED, CONVOLUTIONAL = "fully-connected", "convolutional"
-KINDS = {CONNECTED: starting.CONNECTED, CONVOLUTIONAL: starting.CONVOLUTIONAL}
+KINDS = {CONNECTED: CONNECTED_NETS, CONVOLUTIONAL: CONVOLUTIONAL_NETS}
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
 # Families that are asked for by one name.
 BOTH_DATA = "residual nets on both data"
@@ -225,10 +227,10 @@ def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
     optimizer = dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "constants": "?"}
     step = IN_NOISE.get(optimizer, optimizer)
-    if step not in starting.CALIBRATIONS:
+    if step not in CALIBRATIONS:
         return Ruling(Verdict.INCONCLUSIVE, f"{optimizer} has no constant", words, "none: no constant")
     whose = tuned_rates.NOISE if optimizer in IN_NOISE else ""
-    of_kind = {kind: starting.calibration_of_kind(KINDS[kind], step) for kind in KINDS}
+    of_kind = {kind: calibration_of_kind(KINDS[kind], step) for kind in KINDS}
     of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS}
     measured = {
         name: [part.sel(family=name).dropna("depth").values for part in log_ratios(dataset, f"{whose}{known.of}_scale")]

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
-from meanfield.transfer import starting
+from meanfield import transfer
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
@@ -130,8 +130,9 @@ def _named_by_starting(dataset, off=1.0):
     exact = following(dataset)
     rates = []
     for name in exact["family"].values:
-        kind = starting.CONVOLUTIONAL if "cnn" in str(name) else starting.CONNECTED
-        constant = starting.calibration_of_kind(kind, exact.attrs["optimizer"])
+        constant = transfer.calibration_of_kind(
+            first_steps.KINDS[first_steps.kind_of(str(name))], exact.attrs["optimizer"]
+        )
         rates.append(exact.sel(family=name)[f"{constant.of}_scale"] / constant.ratio / off)
     return exact.assign(tuned_rate_log10=np.log10(xr.concat(rates, "family")))
 
