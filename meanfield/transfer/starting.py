@@ -210,8 +210,8 @@ STARTED_SMALL = (
 )
 UNTRIED_CONVOLUTIONS = (
     "convolutional nets of the trials had kernels that join all channels, and no normalisation or that of batches: in "
-    "a ConvNeXt (kernels of single channels, LayerNorm, two blocks of 8 channels, branches times 0.1) this rate would "
-    "have been 6 to 12 times the one that trains best, in a first look with two seeds"
+    "a ConvNeXt (kernels of single channels, LayerNorm, two blocks of 8 channels, branches times 0.1) AdamW's rate "
+    "would have been 6 to 12 times the one that trains best, in a first look with two seeds"
 )
 # The scale of the outputs over tuned rates of descent, where it left the factor of `CALIBRATIONS`.
 OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
@@ -256,7 +256,7 @@ COURSES: Mapping[str, Course] = {
     ),
 }
 # Samples of a mini-batch of the trials, and a factor on the rate by another number that is worth a warning.
-TRIAL_BATCH, NOTABLE_OF_BATCH = 16, 1.4
+TRIAL_BATCH, LARGEST_BATCH, NOTABLE_OF_BATCH = 16, 256, 1.4
 OF_FIRST = "; the scale was that of the first step, and how that in noise goes with the batch was not tried"
 
 
@@ -602,10 +602,12 @@ def other_batch(name: str, batch_size: int, *, tokens: bool) -> str:
     if tokens or max(short, long, 1 / short, 1 / long) < NOTABLE_OF_BATCH:
         return ""
     of_first = OF_FIRST if name == MUON_ADAMW else ""
+    is_beyond = not TRIAL_BATCH <= batch_size <= LARGEST_BATCH
     return (
         f"trials had batches of {TRIAL_BATCH}, and this one has {batch_size:,}: by how tuned rates of {course.trained} "
-        f"went with batches of 16 to 256 in nets of 4 units, the one that trains best is {short:.2g} times this rate "
-        f"after 128 steps, and {long:.2g} times after 2,048 (E3){of_first}"
+        f"went with batches of {TRIAL_BATCH} to {LARGEST_BATCH} in nets of 4 units, the one that trains best is "
+        f"{short:.2g} times this rate after 128 steps, and {long:.2g} times after 2,048 (E3)"
+        f"{', if that goes on beyond them, which was not tried' if is_beyond else ''}{of_first}"
     )
 
 

@@ -27,7 +27,7 @@ from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
 from meanfield.verification import Finding, Verdict, combined, tuned_rates
 from sims.common import images
-from sims.common.command import TRAINED_ON, Option, Preset, ladder_of
+from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
 from sims.common.datasets import Variable, attributes, over
 from sims.common.report import Report, answer, folded
 from sims.common.results import Results
@@ -94,8 +94,8 @@ OPTIONS = (
     Option("width", "units of fully-connected nets and of loops", int, metavar="N", group=NETS),
     Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", group=NETS),
     *DATA_OPTIONS,
-    Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", group=TRAINING),
-    Option("epochs", "passes over the data", int, group=TRAINING),
+    Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", check=counted("samples"), group=TRAINING),
+    Option("epochs", "passes over the data", int, check=counted("passes over the data"), group=TRAINING),
     Option(
         "optimizer",
         "sgd (default, without momentum) or another name that meanfield.train takes",

@@ -171,8 +171,8 @@ OPTIONS = (
         "data", "digits, mnist, text (Transformers), or a .npz or .nc file with inputs and labels", group="training"
     ),
     Option("samples", "of the data (default: all)", int, group="training"),
-    Option("epochs", "passes over the data", int, group="training"),
-    Option("batch_size", "samples of a mini-batch", int, metavar="B", group="training"),
+    Option("epochs", "passes over the data", int, check=counted("passes over the data"), group="training"),
+    Option("batch_size", "samples of a mini-batch", int, metavar="B", check=counted("samples"), group="training"),
     Option("optimizer", "sgd (default), or another of the library's optimizers", default="sgd", group="training"),
     Option(
         "schedule",

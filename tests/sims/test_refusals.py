@@ -124,6 +124,9 @@ REFUSED = {
         "--depth 100000000": "--depth is 100000000",
     },
     "learning_rate_search": {
+        "--sides 0": "--sides is 0; it must be at least 1",
+        "--batch-size 0": "--batch-size is 0",
+        "--epochs 0": "--epochs is 0",
         "--families lstm": "lstm",
         "--families mlp --depths 4": "a slope needs two",
         "--depths 2 3 --families 'transformer pre'": "even depths",
