@@ -48,6 +48,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "normalised nets": ("relative", ("residual cnn init batch norm on mnist",)),
     "loops": ("relative", ("loop linear", "loop sqrt")),
 }
+# Between a family and its data, where it has its own.
+ON = " on "
 # Families of no group, and their scale.
 OTHERS, OTHERWISE = "other nets", "outputs"
 # Scales of a step with AdamW's weights moved as far as in noise, and the one by which it is held to tuned rates.
@@ -81,10 +83,15 @@ def learned_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
     return with_minima(at.isel(depth=np.flatnonzero(learning(dataset).sel(family=family).values)))
 
 
+def without_data(family: str) -> str:
+    """The family, without the data that its name may end with."""
+    return family.partition(ON)[0]
+
+
 def group_of(family: str) -> tuple[str, str]:
-    """The group of a family, and the scale that its slope is held to."""
-    named = {name: (group, of) for group, (of, families) in GROUPS.items() for name in families}
-    return named.get(family, (OTHERS, OTHERWISE))
+    """The group of a family on any data, and the scale that its slope is held to."""
+    named = {without_data(name): (group, of) for group, (of, families) in GROUPS.items() for name in families}
+    return named.get(without_data(family), (OTHERS, OTHERWISE))
 
 
 def slope_weights(at: xr.Dataset) -> Array:

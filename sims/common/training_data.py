@@ -272,13 +272,6 @@ FAMILIES: dict[str, Builder] = {
 # How names of Transformers begin, and those of nets whose width counts channels.
 TRANSFORMER = "transformer"
 OF_CHANNELS = ("cnn", "residual cnn", TRANSFORMER)
-# Between a family and its data.
-ON = " on "
-
-
-def without_data(family: str) -> str:
-    """The family, without the data that its name may end with."""
-    return family.partition(ON)[0]
 
 
 def trained_net(family: str, depth: int, width: int, source: str, most_sides: int = MOST_SIDES) -> Net:

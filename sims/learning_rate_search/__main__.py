@@ -36,12 +36,10 @@ from sims.common.tables import Column, Table, fitted, number, signed
 from sims.common.training_data import (
     FAMILIES,
     OF_CHANNELS,
-    ON,
     TRANSFORMER,
     InputsAndTargets,
     shared_training_data,
     trained_net,
-    without_data,
 )
 from sims.common.tuned_nets import (
     DATA_OPTIONS,
@@ -66,7 +64,7 @@ LISTED = "whether the rate that trains best follows the one-step scale"
 def _each_once(written: str, given: Sequence[str]) -> list[str]:
     """The families that are asked for by their own names or together."""
     for asked in given:
-        require_choice(written, without_data(asked), [*FAMILIES, *first_steps.TOGETHER])
+        require_choice(written, tuned_rates.without_data(asked), [*FAMILIES, *first_steps.TOGETHER])
     return list(dict.fromkeys(name for asked in given for name in first_steps.TOGETHER.get(asked, (asked,))))
 
 
@@ -224,7 +222,7 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _source(options: argparse.Namespace, family: str) -> str:
     """The data of a family: those that its name ends with, or those of the run."""
-    return family.partition(ON)[2] or str(options.data)
+    return family.partition(tuned_rates.ON)[2] or str(options.data)
 
 
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
@@ -240,7 +238,7 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
     width = _sizes(options)["channels" if family.startswith(OF_CHANNELS) else "width"]
     blocks = _blocks(family, [depth])[0]
-    return trained_net(without_data(family), blocks, width, _source(options, family), options.sides)
+    return trained_net(tuned_rates.without_data(family), blocks, width, _source(options, family), options.sides)
 
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: InputsAndTargets) -> Tuning:

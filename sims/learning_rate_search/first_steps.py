@@ -47,8 +47,6 @@ JUDGES = Judges(budget=tuned_rates.TRAINED_BUDGET)
 DESCENT, NO_CHANGE, THREE_HALVES = "one step of gradient descent", "no change with depth", "L^(-3/2)"
 # A rate is named within this factor.
 FACTOR = 2.0
-# Nets on the data of the run itself say which scale names rates and by which constant; on these it is judged.
-HELD_OUT = " on "
 # The rates that a range test suggests, by which of the smoothed losses.
 SUGGESTIONS = {"steepest": "of the steepest descent", "tenth": "a tenth of that of the least"}
 # Errors of a tuned rate within which it may lie: one in 16,000 lies beyond.
@@ -139,12 +137,12 @@ def log_ratios(dataset: xr.Dataset, scale: str) -> tuple[xr.DataArray, xr.DataAr
 
 def held_out(dataset: xr.Dataset) -> xr.Dataset:
     """The families on other data than the run's own, which fitted nothing."""
-    return dataset.isel(family=[HELD_OUT in str(family) for family in dataset["family"].values])
+    return dataset.isel(family=[tuned_rates.ON in str(family) for family in dataset["family"].values])
 
 
 def calibrating(dataset: xr.Dataset) -> xr.Dataset:
     """The families on the run's own data."""
-    return dataset.isel(family=[HELD_OUT not in str(family) for family in dataset["family"].values])
+    return dataset.isel(family=[tuned_rates.ON not in str(family) for family in dataset["family"].values])
 
 
 def calibration(dataset: xr.Dataset) -> tuple[str, float]:

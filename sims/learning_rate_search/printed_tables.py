@@ -39,7 +39,7 @@ from meanfield.verification import (
     span,
     tuned_rates,
 )
-from sims.common.training_data import OF_CHANNELS, without_data
+from sims.common.training_data import OF_CHANNELS
 from sims.common.tuned_nets import losses_at
 from sims.learning_rate_search.claims import ABSOLUTE, LATER, NAME
 from sims.learning_rate_search.first_steps import FINE_CNN, PRESET
@@ -78,8 +78,8 @@ SOURCE = 4
 
 def printed_slope(family: str) -> float:
     """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
-    if without_data(family) in TABLE_3:
-        return TABLE_3[without_data(family)]
+    if tuned_rates.without_data(family) in TABLE_3:
+        return TABLE_3[tuned_rates.without_data(family)]
     kinds = [TABLE_1[kind] for begin, kind in KINDS.items() if family.startswith(begin)]
     return float(np.mean(kinds[0])) if kinds else float("nan")
 

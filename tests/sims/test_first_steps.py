@@ -12,7 +12,7 @@ from meanfield import transfer
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
-from sims.common.training_data import trained_net, training_data, without_data
+from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_search import first_steps
 from tests.sims.claim_controls import ERROR, all_learned, scattered
 
@@ -90,7 +90,7 @@ def test_named_rates_are_judged_on_families_that_fitted_nothing(followed):
     exact = followed.assign(tuned_rate_log10=np.log10(followed["outputs_scale"] / 3))
     assert first_steps.calibration(exact) == ("outputs", pytest.approx(np.log10(3)))
     assert first_steps.judge_named(exact).verdict is Verdict.CONFIRMED
-    held = np.array([first_steps.HELD_OUT in str(family) for family in exact["family"].values])
+    held = np.array([tuned_rates.ON in str(family) for family in exact["family"].values])
     shift = xr_like(exact, held)
     for factor, verdict in ((1.9, Verdict.CONFIRMED), (2.1, Verdict.REFUTED), (1 / 2.1, Verdict.REFUTED)):
         moved = exact.assign(tuned_rate_log10=exact["tuned_rate_log10"] + np.log10(factor) * shift)
@@ -303,12 +303,20 @@ def test_only_muon_beside_adamw_has_a_step_in_noise(smoke_runs):
 @pytest.mark.parametrize(("group", "family"), GROUPED)
 def test_rates_are_carried_on_data_by_the_change_that_claims_judge(group, family):
     """Without being asked for: that of the group for every optimizer, but for the step of Muon in noise."""
-    nets = [trained_net(without_data(family), depth, 16, "digits") for depth in (1, 2)]
+    nets = [trained_net(tuned_rates.without_data(family), depth, 16, "digits") for depth in (1, 2)]
     data = training_data("digits", nets[0], samples=8)
     for optimizer, of in (("sgd", tuned_rates.GROUPS[group][0]), ("muon-adamw-in-noise", "last")):
         carried = mf.explain_transfer(0.1, *nets, optimizer=optimizer, data=data, draws=2)
         assert carried.of == of
     assert mf.explain_transfer(0.1, *nets, data=data, draws=2, of="absolute").of == "absolute"
+
+
+def test_a_family_is_of_one_group_on_any_data():
+    for family in ("cnn", "cnn on mnist", "cnn on own.npz"):
+        assert tuned_rates.group_of(family) == ("plain nets", "relative")
+    assert tuned_rates.group_of("residual cnn init batch norm")[0] == "normalised nets"
+    assert tuned_rates.group_of("residual mlp init on mnist")[0] == "residual nets"
+    assert tuned_rates.group_of("transformer pre") == ("other nets", "outputs")
 
 
 def test_rows_rest_on_runs_of_hours():
