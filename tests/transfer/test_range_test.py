@@ -1,11 +1,10 @@
-"""The learning-rate finder: the rules of torch-lr-finder on a net of PyTorch, runs alone and together, and refusals."""
+"""The learning-rate finder: runs alone and together, and refusals; tests/torch holds it to torch-lr-finder."""
 
 import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.optimizers.schedules import Exponential
-from meanfield.simulation.training.data import Batches, drawn_weights
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 3, 96)
@@ -13,63 +12,6 @@ DATA = RNG.standard_normal((96, 8)) + 2 * np.eye(3, 8)[LABELS], LABELS
 NET = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
 TESTED = {"batch_size": 16, "low": 1e-5, "steps": 80}
 SEED = 7
-
-
-def by_torch_lr_finder(make_optimizer, low, high, steps):
-    """Rates, losses as its history has them, and the suggestion of its plot: its loop and its rules, by PyTorch."""
-    torch = pytest.importorskip("torch")
-    start = drawn_weights(NET, SEED, range(1))
-    weights = [torch.tensor(start[name][0], requires_grad=True) for name in NET.weights]
-    inputs, labels = torch.tensor(DATA[0]), torch.tensor(DATA[1])
-    optimizer = make_optimizer(torch, weights)
-    batches, history, best = Batches(len(inputs), TESTED["batch_size"], [SEED]), {"lr": [], "loss": []}, None
-    for iteration in range(steps):
-        rate = low * (high / low) ** (iteration / (steps - 1))
-        optimizer.param_groups[0]["lr"] = rate
-        (chosen,) = batches.at(iteration)
-        values = inputs[chosen]
-        for weight in weights:
-            values = torch.relu(values) @ weight.T
-        optimizer.zero_grad()
-        value = torch.nn.functional.cross_entropy(values, labels[chosen])
-        value.backward()
-        optimizer.step()
-        loss = value.item()
-        history["lr"].append(rate)
-        if iteration == 0:
-            best = loss
-        else:
-            loss = 0.05 * loss + (1 - 0.05) * history["loss"][-1]
-            best = min(best, loss)
-        history["loss"].append(loss)
-        if loss > 5 * best:
-            break
-    rates, losses = history["lr"], history["loss"]
-    steepest = np.gradient(np.array(losses[10:-5])).argmin()
-    return np.array(rates), np.array(losses), rates[10:-5][steepest]
-
-
-TWINS = {
-    "sgd": lambda torch, weights: torch.optim.SGD(weights),
-    "sgd_momentum": lambda torch, weights: torch.optim.SGD(weights, momentum=0.9),
-    "adamw": lambda torch, weights: torch.optim.Adam(weights, betas=(0.9, 0.95)),
-}
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "high"), [("sgd", 1.0), ("sgd_momentum", 1.0), ("sgd_momentum", 1e3), ("adamw", 1.0), ("adamw", 1e3)]
-)
-def test_a_range_test_is_that_of_torch_lr_finder(optimizer, high):
-    """Smoothed losses to rounding, the step where it ends, and the suggestion; up to 1, and until it diverges."""
-    rates, losses, steepest = by_torch_lr_finder(TWINS[optimizer], TESTED["low"], high, TESTED["steps"])
-    found, taken = mf.range_test(NET, DATA, optimizer=optimizer, high=high, seeds=[SEED], **TESTED), len(losses)
-    own = found["smoothed_loss"].sel(seed=SEED).values
-    np.testing.assert_allclose(found["tested_rate"][:taken], rates, rtol=1e-12)
-    np.testing.assert_allclose(own[:taken], losses, rtol=1e-10)
-    assert np.isnan(own[taken:]).all()
-    assert (found.attrs["diverged"], taken < TESTED["steps"]) == ((1, True) if high > 1 else (0, False))
-    assert float(found["steepest_rate"]) == pytest.approx(steepest, rel=1e-12)
-    assert float(found["tenth_rate"]) == pytest.approx(rates[losses.argmin()] / 10, rel=1e-12)
 
 
 def test_losses_are_those_of_training_whose_rate_grows(tmp_path):
