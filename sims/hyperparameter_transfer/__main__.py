@@ -455,6 +455,13 @@ REPORT = Report(
     answer=_answer,
     heading=_heading,
     brief=_ends,
+    steps=[
+        (
+            "--preset evidence",
+            "85 minutes, nets that learn: base rates of GPTs stay over the depth under condition 3.1, and over the "
+            "width by AdamW; by Muon they move by -0.58 octaves (docs/findings.md)",
+        )
+    ],
     parts=[_ends, _ladders, _decays],
     findings=findings,
     words=WORDS,

@@ -25,11 +25,11 @@ from meanfield.nets import Net, ResidualConvNet
 from meanfield.optimizers import IN_NOISE
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
-from meanfield.verification import Finding, Verdict, combined, tuned_rates
+from meanfield.verification import Finding, tuned_rates
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
 from sims.common.datasets import Variable, attributes, over
-from sims.common.report import Report, answer, folded
+from sims.common.report import Report, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import Column, Table, fitted, number, signed
@@ -53,7 +53,7 @@ from sims.common.tuned_nets import (
     median_scales,
     own_seeds,
 )
-from sims.learning_rate_search import claims, first_steps, printed_tables
+from sims.learning_rate_search import claims, first_steps, printed_tables, said
 from sims.learning_rate_search.claims import CLAIMS, NAME
 
 LISTED = "whether the rate that trains best follows the one-step scale"
@@ -380,60 +380,6 @@ HEADING = (
     "{optimizer}, {schedule} rate; {draws} seeds at every depth; {channels} channels of convolutional nets and "
     "Transformers, width {width} of the others"
 )
-# The precision of a tuned rate that the report names the seeds for, in decades.
-PRECISE = 0.02
-# What stands before the advice of a run that trains for too short a time.
-HARDLY = (
-    "No net of this run ends below a third of the loss of chance, so that tuned rates here say little of nets that "
-    "learn: those are trained by --preset evidence, whose findings are in docs/findings.md."
-)
-# A slope this many standard errors from theory's is called another one.
-APART = 3.0
-
-
-def _answer(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
-    followed = [finding for finding in findings if "the slopes of one step" in finding.claim] or list(findings)
-    is_yes = combined(finding.verdict for finding in followed) is Verdict.CONFIRMED
-    taken = "taken together; but " if is_yes and _apart(dataset) else ""
-    return answer(followed, f"{taken}{_where(dataset)}")
-
-
-def _where(dataset: xr.Dataset) -> str:
-    """The families whose slopes are not those of one step, and those that have none."""
-    off, none = _apart(dataset), _unmet(dataset)
-    words = f"more than {APART:g} s.e. beyond {tuned_rates.ALLOWED:g} from one step"
-    parts = [f"the slopes of {', '.join(off)} lie {words}"] if off else []
-    parts += [f"no slope was met in {', '.join(none)}"] if none else []
-    return "; ".join(parts) or f"no slope lies {words}"
-
-
-def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
-    return {str(family): tuned_rates.family_at(dataset, family) for family in dataset["family"].values}
-
-
-def _own_scale(at: xr.Dataset) -> str:
-    """The scale that the slope of a family is held to."""
-    _, of = tuned_rates.group_of(str(at["family"].values))
-    return f"{of}_scale"
-
-
-def _distance(at: xr.Dataset) -> float:
-    """By how much the tuned slope is off one step's; NaN without a slope."""
-    return tuned_rates.tuned_slope(at).exponent - claims.scale_slope(at, _own_scale(at))
-
-
-def _apart(dataset: xr.Dataset) -> list[str]:
-    """Families that are surely off."""
-    beyond = {
-        name: (abs(_distance(at)) - tuned_rates.ALLOWED) / tuned_rates.tuned_slope(at).stderr
-        for name, at in _families(dataset).items()
-    }
-    return [family for family, off in beyond.items() if off > APART]
-
-
-def _unmet(dataset: xr.Dataset) -> list[str]:
-    """Families in which fewer than two depths have a tuned rate."""
-    return [family for family, at in _families(dataset).items() if at.sizes["depth"] < 2]
 
 
 def _slope_column(header: str, cell: Callable[[xr.Dataset], str]) -> Column:
@@ -457,8 +403,8 @@ SLOPE_TABLE = Table(
     "family",
     [
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
-        _slope_column("one step", lambda at: number(claims.scale_slope(at, _own_scale(at)))),
-        _slope_column("off", lambda at: signed(_distance(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, said.own_scale(at)))),
+        _slope_column("off", lambda at: signed(said.distance(at))),
         _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
         _slope_column("weighted", lambda at: fitted(claims.weighted_slope(at))),
         _slope_column("law", _law_cell),
@@ -480,8 +426,8 @@ BRIEF = Table(
     "family",
     [
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
-        _slope_column("one step", lambda at: number(claims.scale_slope(at, _own_scale(at)))),
-        _slope_column("off", lambda at: signed(_distance(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, said.own_scale(at)))),
+        _slope_column("off", lambda at: signed(said.distance(at))),
         _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
         Column("papers", "printed_slope"),
     ],
@@ -494,7 +440,7 @@ def _local_columns(dataset: xr.Dataset) -> list[Column]:
     def column(low: int, high: int) -> Column:
         def cells(at: xr.Dataset) -> list[str]:
             pair = tuned_rates.with_minima(at.sel(depth=[low, high]))
-            return [fitted(tuned_rates.tuned_slope(pair)), number(claims.scale_slope(pair, _own_scale(pair)))]
+            return [fitted(tuned_rates.tuned_slope(pair)), number(claims.scale_slope(pair, said.own_scale(pair)))]
 
         return Column([f"{low} .. {high}", "one step"], cells)
 
@@ -609,62 +555,23 @@ def _without_parabola(dataset: xr.Dataset) -> str:
     )
 
 
-def _advice(dataset: xr.Dataset) -> str:
-    """What an engineer may do, in the numbers of this run."""
-    ratio = claims.log_ratio(dataset)
-    if not (known := np.isfinite(ratio)).any():
-        least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
-        return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
-    learns = "" if tuned_rates.learning(dataset).any() else HARDLY
-    words = [
-        learns,
-        "In practice: tune at one depth, and carry the rate by one step of your own optimizer on your own data"
-        " (mf.transfer_learning_rate with optimizer= and data=). Here:"
-        f" {_where(dataset)}.",
-        _with_nothing_tuned(dataset.attrs["optimizer"], 10 ** ratio[known]),
-        f"A tuned rate from one seed is uncertain by {np.median(_spreads(dataset)):.2f} decades in the median net:"
-        f" losses are rugged where training is barely stable. {_seeds_needed(dataset)}",
-    ]
-    return folded(" ".join(filter(None, words)), "", 0)
-
-
-def _with_nothing_tuned(optimizer: str, ratio: Array) -> str:
-    if optimizer != "sgd":
-        return f"With nothing tuned: 2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}."
-    return (
-        f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times 2 / lambda_max"
-        " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
-        f" {np.median(ratio):.2g} times."
-    )
-
-
-def _spreads(dataset: xr.Dataset) -> Array:
-    """Standard deviations of single seeds in decades, of the nets of which two have a minimum."""
-    spreads = dataset["seed_tuned_rate_log10"].std("draw", ddof=1).values
-    errors: xr.DataArray = dataset["seed_tuned_rate_log10_stderr"]
-    coarse = ((errors**2).mean("draw") ** 0.5).values
-    return np.asarray(np.hypot(spreads, coarse)[np.isfinite(spreads)])
-
-
-def _seeds_needed(dataset: xr.Dataset) -> str:
-    """How many seeds give a standard error of `PRECISE`, in the median net and in that of the widest spread."""
-    needed = np.ceil((_spreads(dataset) / PRECISE) ** 2)
-    return (
-        f"A standard error of {PRECISE:g} decades takes {np.median(needed):.0f} seeds in the median net, and"
-        f" {needed.max():.0f} where seeds scatter most."
-    )
-
-
 def _findings(dataset: xr.Dataset) -> list[Finding]:
     return [*claims.findings(dataset), *first_steps.findings(dataset), *printed_tables.findings(dataset)]
 
 
 REPORT = Report(
     question="Do tuned rates fall over depth as one step of the optimizer that trains says?",
-    answer=_answer,
+    answer=said.answer_of,
     heading=HEADING,
     brief=BRIEF,
-    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, _advice],
+    steps=[
+        (
+            "--preset evidence",
+            "an hour, nets that learn: rates of residual nets went with the depth as one step says, those of "
+            "Transformers, loops and plain CNNs did not (docs/findings.md)",
+        )
+    ],
+    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, said.advice],
     findings=_findings,
     words=WORDS,
 )
