@@ -107,7 +107,16 @@ class Judgement:
             return {"lacking": lacking} if lacking else {}
         if self.verdict != Verdict.REFUTED:
             return {}
-        return {"instead": self.claim.replaced_by, "premise that fails": self.claim.premise}
+        instead = "; ".join(filter(None, (self.claim.replaced_by, _unmade(self.claim, self.findings))))
+        return {"instead": instead, "premise that fails": self.claim.premise}
+
+
+def _unmade(claim: Claim, findings: Sequence[Finding]) -> str:
+    """How many of its runs are not made; nothing of a record of other comparisons."""
+    missing = sum(finding.evidence == NOT_RUN for finding in findings)
+    if not missing or len(findings) != len(claim.checks):
+        return ""
+    return f"{missing} of its {len(findings)} runs {'is' if missing == 1 else 'are'} not made yet"
 
 
 def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, float]) -> str:
@@ -121,8 +130,7 @@ def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, fl
     asked = [(check.run, finding) for check, finding in pairs if finding.verdict == Verdict.INCONCLUSIVE]
     made = [(run, finding) for run, finding in asked if finding.evidence != NOT_RUN]
     needs = [(finding.needed / finding.made, run, finding) for run, finding in made if finding.needed and finding.made]
-    missing = len(asked) - len(made)
-    parts = [f"{missing} of its {len(findings)} runs {'is' if missing == 1 else 'are'} not made yet"] if missing else []
+    parts = list(filter(None, [_unmade(claim, findings)]))
     if needs and len(needs) == len(made):
         most = max(needs, key=lambda need: need[0])[-1]
         parts.append(f"draws: about {most.needed:,.0f} would decide, {most.made:,.0f} are made")

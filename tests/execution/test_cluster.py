@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import xarray as xr
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -17,6 +18,7 @@ from meanfield.execution.chunks import PieceStore
 from meanfield.execution.digests import code_digest
 from meanfield.execution.run import Run, simulate_all
 from meanfield.simulation.measures.energies import Energies
+from meanfield.transfer.tuning import Tuning, tune_all
 from sims.common.study import Study
 from sims.looped_update import STUDY as looped_update
 
@@ -68,6 +70,22 @@ def test_a_worker_killed_in_the_middle_changes_no_bit(running, small_chunks, tmp
         os.kill(victim, 0)
     assert len(store.saved) == len(set(store.saved)) == len(RUN.chunks()) == RUN.draws // DRAWS_PER_CHUNK
     xr.testing.assert_identical(drawn, simulate_all([RUN], workers=1)[0])
+
+
+def test_a_search_of_rates_changes_no_bit_where_a_worker_is_killed(running, tmp_path):
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, 64)
+    data = random.standard_normal((64, 4)) + 2 * np.eye(3, 4)[labels], labels
+    net = mf.MLP(depth=2, width=8, input_width=4, outputs=3)
+    tuning = Tuning(net=net, data=data, training={"epochs": 1, "batch_size": 8}, seeds=[1, 2, 3])
+    with distributed.Client(running) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+    store = Hooked(tmp_path / "pieces", after=4, action=lambda: os.kill(victim, signal.SIGKILL))
+    (searched,) = tune_all([tuning], workers=mf.Workers(scheduler=running.scheduler_address), store=store)
+    with pytest.raises(ProcessLookupError):
+        os.kill(victim, 0)
+    assert len(store.saved) > 4, "the search went on"
+    xr.testing.assert_identical(searched, tune_all([tuning])[0])
 
 
 def test_a_run_begun_there_is_finished_here(running, small_chunks, tmp_path):

@@ -81,6 +81,15 @@ def test_open_claims_say_what_is_lacking():
     assert "would decide" in section_of(by_draws).markdown()
 
 
+def test_refuted_claims_say_which_runs_are_not_made():
+    claim = CLAIMS["E1a"]
+    made = [replace(FINDING, verdict=Verdict.REFUTED) for _ in claim.checks]
+    refuted = Judgement(claim, Verdict.REFUTED, made)
+    assert table_of([refuted]).rows[0][-1] == claim.replaced_by
+    waiting = replace(refuted, findings=[*made[:-1], replace(FINDING, evidence=NOT_RUN)])
+    assert table_of([waiting]).rows[0][-1] == f"{claim.replaced_by}; 1 of its 4 runs is not made yet"
+
+
 def test_identities_are_called_so():
     assert [row[1] for row in table_of([Judgement(CLAIMS["A2"], Verdict.CONFIRMED)]).rows] == ["as stated, an identity"]
 

@@ -29,7 +29,7 @@ GROUPED = [(group, name) for group, (_, names) in tuned_rates.GROUPS.items() for
 
 
 @pytest.mark.parametrize("group", tuned_rates.GROUPS)
-def test_rates_that_follow_one_step_are_confirmed_and_shuffled_ones_are_not(followed, group):
+def test_rates_that_follow_one_step_are_confirmed_and_level_ones_are_not(followed, group):
     assert first_steps.judge_slopes(followed, group).verdict is Verdict.CONFIRMED
     rates = followed["tuned_rate_log10"]
     level = followed.assign(tuned_rate_log10=rates.mean("depth") + 0 * rates)
