@@ -23,7 +23,17 @@ import meanfield as mf
 from meanfield.common import MOST_LAYERS, Array, derived_seed
 from meanfield.execution import scales_run, simulate_all, training_run
 from meanfield.nets import Net
-from meanfield.transfer import SCALES, GivenPower, Rule, Tuning, median_scale, named_rate, tune_all
+from meanfield.optimizers import IN_NOISE
+from meanfield.transfer import (
+    SCALES,
+    GivenPower,
+    Rule,
+    Tuning,
+    change_that_carries,
+    median_scale,
+    named_rate,
+    tune_all,
+)
 from meanfield.verification import Finding
 from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder
 from sims.common.datasets import Variable, over
@@ -42,11 +52,13 @@ LISTED = "what a carried rate costs in training, rule by rule"
 # The rules of a run, in the order of reports; some know the depth alone.
 # By what one step of the optimizer that trains moves.
 OF_STEP = {"step_outputs": "outputs", "step_relative": "relative", "step_absolute": "absolute"}
+# These, and as `mf.transfer_learning_rate` has it on data where nothing more is asked for.
+BY_STEP = ("one_step", *OF_STEP)
 EVERYWHERE = (
     "unchanged",
     "finite_depth",
     "auto",
-    *OF_STEP,
+    *BY_STEP,
     "starting",
     "two_anchors",
     "stable_ratio",
@@ -61,6 +73,11 @@ REACH = 1 / 8
 WRONG_SIGN = {"depth": GivenPower(1.5), "width": GivenPower(0.5, "width")}
 
 
+def _steps_of(optimizer: str) -> tuple[str, str]:
+    """The first step of an optimizer, and the one that carries its rates, which is mostly the same."""
+    return optimizer, IN_NOISE.get(optimizer, optimizer)
+
+
 @dataclass(frozen=True)
 class Ladder:
     """Nets that differ in depth or in width, from the smallest, and `mf.tuned_rate` of each.
@@ -71,6 +88,7 @@ class Ladder:
         chance: the loss of equal probabilities, as which losses above it count.
         optimizer: that trains.
         steps: `mf.step_scales` of its first step, net by net.
+        carrying: the same of the step that carries and names its rates: of Muon beside AdamW that in noise.
     """
 
     nets: Sequence[Any]
@@ -80,6 +98,7 @@ class Ladder:
     chance: float
     optimizer: str = "sgd"
     steps: Sequence[xr.Dataset] = ()
+    carrying: Sequence[xr.Dataset] = ()
 
     def seeds_tuned(self, place: int) -> Array:
         """log10 of the tuned rate of each seed: (seed,); NaN where training showed no minimum."""
@@ -99,9 +118,9 @@ class Ladder:
         if rule == "two_anchors":
             return self._from_anchors(place)
         if rule == "starting":
-            return np.full(len(first), np.log10(named_rate(self.steps[place], self.nets[place], self.optimizer)[0]))
-        if rule in OF_STEP:
-            end, start = (median_scale(self.steps[at], SCALES[OF_STEP[rule]])[0] for at in (place, 0))
+            return np.full(len(first), np.log10(self._named(place)[0]))
+        if rule in BY_STEP:
+            end, start = (self._scale(rule, at)[0] for at in (place, 0))
             return first + np.log10(end / start)
         known: str | Rule = WRONG_SIGN[self.across] if rule == "wrong_sign" else rule
         return first + np.log10(self._ratio(known, 0, place))
@@ -111,9 +130,9 @@ class Ladder:
         used = {"stable_rate": [place], "stable_ratio": [0, place]}.get(rule, [])
         relative = [float(self.tuned[at]["stable_rate_stderr"] / self.tuned[at]["stable_rate"]) for at in used]
         if rule == "starting":
-            relative = [named_rate(self.steps[place], self.nets[place], self.optimizer)[1]]
-        elif rule in OF_STEP:
-            relative = [median_scale(self.steps[at], SCALES[OF_STEP[rule]])[1] for at in (0, place)]
+            relative = [self._named(place)[1]]
+        elif rule in BY_STEP:
+            relative = [self._scale(rule, at)[1] for at in (0, place)]
         return float(np.hypot.reduce([0.0, *relative]) / np.log(10))
 
     def loss_slope(self, place: int, log_rate: float) -> float:
@@ -124,6 +143,22 @@ class Ladder:
         ends = [log_rate - REACH, log_rate + REACH]
         below, above = losses_at(ends, self.tuned[place]["final_loss"], self.chance).mean(axis=0)
         return float(above - below) / (2 * REACH)
+
+    @property
+    def _step(self) -> str:
+        """The step that carries and names rates."""
+        return _steps_of(self.optimizer)[-1]
+
+    def _named(self, place: int) -> tuple[float, float]:
+        """The starting rate and its relative error."""
+        return named_rate(self.carrying[place], self.nets[place], self._step)
+
+    def _scale(self, rule: str, place: int) -> tuple[float, float]:
+        """The scale of one step that a rule goes by, and its relative error."""
+        if rule in OF_STEP:
+            return median_scale(self.steps[place], SCALES[OF_STEP[rule]])
+        of = change_that_carries(self.nets[place], self._step)
+        return median_scale(self.carrying[place], SCALES[of])
 
     def _log_stable(self, place: int) -> float:
         return float(np.log10(self.tuned[place]["stable_rate"]))
@@ -316,10 +351,16 @@ def measure(
     pairs = [(family, net, pair) for family in nets for net, pair in zip(nets[family], data[family], strict=True)]
     searches = [_tuning(options, family, net, pair, training) for family, net, pair in pairs]
     tuned = iter(tune_all(searches, workers=options.workers, store=results.pieces))
-    steps = iter(_steps(options, results, searches))
+    steps, carrying = (iter(_steps(options, results, searches, step)) for step in _steps_of(options.optimizer))
     shared = options.across, options.segment, _chance(options), options.optimizer
     ladders = {
-        family: Ladder(of_family, [next(tuned) for _ in of_family], *shared, [next(steps) for _ in of_family])
+        family: Ladder(
+            of_family,
+            [next(tuned) for _ in of_family],
+            *shared,
+            steps=[next(steps) for _ in of_family],
+            carrying=[next(carrying) for _ in of_family],
+        )
         for family, of_family in nets.items()
     }
     rates = xr.merge([_tuned_rates(options, ladders), _carried_rates(options, ladders)])
@@ -329,9 +370,9 @@ def measure(
     return rates.assign(loss=losses).assign_attrs(said | {"samples": len(pairs[0][2][1])})
 
 
-def _steps(options: argparse.Namespace, results: Results, searches: Sequence[Tuning]) -> list[xr.Dataset]:
-    """`mf.step_scales` of every net, on the data, by the optimizer and in the batches of training."""
-    how = {"draws": STEP_DRAWS, "seed": options.seed, "optimizer": options.optimizer}
+def _steps(options: argparse.Namespace, results: Results, searches: Sequence[Tuning], step: str) -> list[xr.Dataset]:
+    """`mf.step_scales` of every net by a step, on the data and in the batches of training."""
+    how = {"draws": STEP_DRAWS, "seed": options.seed, "optimizer": step}
     how |= {"batch_size": options.batch_size, "precision": options.precision}
     runs = [scales_run(search.net, search.data, **how) for search in searches]
     return simulate_all(runs, workers=options.workers, store=results.pieces)
@@ -421,6 +462,7 @@ TITLES = {
     "finite_depth": "finite-depth rule",
     "auto": "the library's choice",
     "path_sum": "PathSum",
+    "one_step": "one step, its default",
     "step_outputs": "one step: outputs",
     "step_relative": "one step: layers, relative",
     "step_absolute": "one step: layers",
@@ -435,8 +477,8 @@ CARRIED = ("finite_depth", "power_law", "stable_ratio")
 WORDS = {
     "carries by": "rules from theory and 2 / lambda_max are about plain gradient descent, whatever optimizer trains.",
     "one step": "of the optimizer that trains, on the data and in the batches of training: the rate goes as the one at "
-    "which that step moves the outputs, or the layers (relative: each over its own size), by 1 in mean squares; with "
-    "nothing tuned, `mf.starting_rate`.",
+    "which that step moves the outputs, or the layers (relative: each over its own size), by 1 in mean squares. Its "
+    "default: as `mf.transfer_learning_rate` carries on data. With nothing tuned: `mf.starting_rate`.",
     "miss": "log10 of the carried rate less log10 of the tuned one, in decades; mean over the nets that were tuned.",
     "cost": "training loss at the carried rate less that at the rate tuned at this size, of the same nets, which were "
     "not tuned on; losses above chance, that of equal probabilities, count as chance.",
@@ -579,7 +621,7 @@ def _advice(dataset: xr.Dataset) -> str:
 
     words = (
         "For nets like these, mean cost in loss and median miss in decades of one tuned rate that is carried: "
-        f"{by_rules('step_outputs', 'step_relative', 'finite_depth', 'stable_ratio', 'three_halves', 'unchanged')}. "
+        f"{by_rules('one_step', 'finite_depth', 'stable_ratio', 'three_halves', 'unchanged')}. "
         f"With nothing tuned: {by_rules('starting', 'stable_rate')}. A cost within its error of 0 is that of the tuned "
         "rate itself."
     )

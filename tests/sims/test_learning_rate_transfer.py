@@ -14,7 +14,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.common import images
 from sims.common.training_data import FAMILIES, trained_net, training_data
 from sims.learning_rate_transfer import claims, first_steps
-from sims.learning_rate_transfer.__main__ import RULES, Ladder, _carried, planned
+from sims.learning_rate_transfer.__main__ import RULES, Ladder, _carried, _steps_of, planned
 from sims.learning_rate_transfer.__main__ import STUDY as simulation
 from tests.sims.claim_controls import many_draws
 from tests.sims.commands import finished_run, without_figure
@@ -244,13 +244,17 @@ def test_losses_above_chance_count_as_chance():
 
 
 @pytest.mark.parametrize(("cost", "verdict"), [(0.0, Verdict.CONFIRMED), (0.1, Verdict.REFUTED)])
-@pytest.mark.parametrize("rule", ["step_outputs", "starting"])
+@pytest.mark.parametrize("rule", ["step_outputs", "one_step", "starting"])
 def test_rates_of_one_step_cost_little_or_are_refuted(rule, cost, verdict):
     """Against tuned losses of 0.7, of nets that have learned; the same at 1.0 are of nets that have not."""
     dataset = made_up((0.3, 0.3), draws=400)
     costly = dataset["loss"].copy()
     costly.loc[{"rule": rule}] += cost
-    decide = {"step_outputs": first_steps.judge_carried_by_step, "starting": first_steps.judge_starting}[rule]
+    carried = {
+        "step_outputs": first_steps.judge_carried_by_step,
+        "one_step": first_steps.judge_carried_by_default,
+    }
+    decide = (carried | {"starting": first_steps.judge_starting})[rule]
     learned = dataset.assign(loss=costly - 0.3).assign_attrs(tuning_seeds="60")
     assert decide(learned).verdict is verdict
     idle = decide(dataset.assign(loss=costly))
@@ -290,6 +294,24 @@ def test_rates_of_one_step_are_those_of_the_library(finished):
         warnings.simplefilter("ignore", mf.PremiseWarning)
         named = mf.starting_rate(nets[1], data, **how)
     assert float(at.sel(rule="starting")) == pytest.approx(np.log10(float(named["rate"])), abs=1e-5)
+
+
+@pytest.mark.parametrize(("optimizer", "family"), [("muon-adamw", "residual mlp init"), ("adamw", "mlp")])
+def test_the_default_of_one_step_is_that_of_the_library(optimizer, family):
+    """Carried as on data without another word, and named: under Muon with AdamW by a step in noise."""
+    nets = [trained_net(family, depth, 16, "digits") for depth in (1, 4)]
+    data = training_data("digits", nets[0], samples=96)
+    how = {"batch_size": 32, "draws": 16, "seed": 0}
+    steps, carrying = (
+        [mf.step_scales(net, data, optimizer=step, **how) for net in nets] for step in _steps_of(optimizer)
+    )
+    ladder = Ladder(nets, [_tuned([-1.0, -1.2], 0.5)] * 2, "depth", 4, 2.3, optimizer, steps, carrying)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.PremiseWarning)
+        ratio = mf.transfer_learning_rate(1.0, *nets, optimizer=optimizer, data=data, **how)
+        named = mf.starting_rate(nets[1], data, optimizer=optimizer, **how)
+    np.testing.assert_allclose(ladder.carried("one_step", 1), np.array([-1.0, -1.2]) + np.log10(ratio))
+    np.testing.assert_allclose(ladder.carried("starting", 1), np.log10(float(named["rate"])))
 
 
 def test_figure_shows_the_numbers(finished):
@@ -341,12 +363,12 @@ def _costs(rule, loss):
     return control
 
 
-def _cheap(rule):
+def _cheap(rule, claim="E4a"):
     """Nets of every optimizer learn, and the rule costs nothing."""
 
     def control(runs):
         changed = {}
-        for name in dict.fromkeys(check.run for check in CLAIMS["E4a"].checks):
+        for name in dict.fromkeys(check.run for check in CLAIMS[claim].checks):
             dataset, spread = many_draws(runs[name])
             losses = 0 * dataset["loss"].fillna(0.0).clip(max=1.0) + 0.5 + spread
             rates = dataset["rate_log10"].copy()
@@ -361,7 +383,8 @@ def _cheap(rule):
 
 CONTROLS = {
     "E4a": _cheap("step_outputs"),
-    "E4b": _cheap("starting"),
+    "E4b": _cheap("starting", "E4b"),
+    "E4c": _cheap("one_step", "E4c"),
     "T6a": _costs("three_halves", -0.1),
     "T6b": _costs("finite_depth", 0.1),
     "T6c": _costs("stable_ratio", 0.1),
