@@ -489,11 +489,12 @@ FINER_PLAIN = (
     "since then"
 )
 # Images of 8 x 8 and of 28 x 28 pixels are shown whole, and at 14 x 14.
-AT_MORE_PIXELS = ("--families", *MORE_PIXELS, "--sides", "14")
+AT_MORE_PIXELS = ("--families", *MORE_PIXELS, "--sides", "14", "--spacing", "0.0625")
 MORE_PIXELS_SHOWN = (
     f"{TRAINED}; residual nets of variance 1/K: fully-connected ones on digits of 8 x 8 pixels, where E1a and E2b have "
     "4 x 4, and on MNIST at 14 x 14, convolutional ones on MNIST at 14 x 14, where they have 7 x 7; written down "
-    "before these runs"
+    "before these runs, at a 16th of a decade after a run under descent at a quarter had decided nothing, as 93 % of "
+    "the squared error was the distance of rates: slopes off by 0.04, 0.14 and 0.23, rates named at 0.59 to 1.6 times"
 )
 STANDS = "the first step stands for later ones"
 BESIDE_MUON = "beside Muon's, AdamW's shrink, to 0.23 where gradients are noise"
