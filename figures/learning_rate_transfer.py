@@ -17,7 +17,7 @@ LOOKS = {
     "finite_depth": (MEAN_FIELD, "-", "finite depth"),
     "auto": (MEAN_FIELD, ":", "library's choice"),
     "path_sum": (FURTHER[1], "-", "PathSum"),
-    "one_step": (FURTHER[5], "-", "one step, its default"),
+    "one_step": (FURTHER[5], "-", "one step, as on data"),
     "step_outputs": (FURTHER[4], "-", "one step: outputs"),
     "step_relative": (FURTHER[4], "--", "one step: relative"),
     "step_absolute": (FURTHER[4], "-.", "one step: layers"),

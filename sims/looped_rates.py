@@ -97,7 +97,17 @@ OPTIONS = (
 PRESETS = {
     "smoke": Preset("6 s", loops=[1, 2, 4], width=8, tokens=8, steps=20, tuning_seeds=3, draws=6),
     "default": Preset("80 s", loops=[1, 2, 4, 8], width=32, tokens=16, steps=100, tuning_seeds=12, draws=36),
-    "evidence": Preset("25 min", loops=[1, 2, 4, 8], width=32, tokens=16, steps=448, tuning_seeds=12, draws=36),
+    "evidence": Preset(
+        "25 min",
+        "nets that learn: looped Transformers keep one rate over 1 to 8 loops to a factor of 1.3, under 1/L and "
+        "under L^(-1/2); more in docs/findings.md",
+        loops=[1, 2, 4, 8],
+        width=32,
+        tokens=16,
+        steps=448,
+        tuning_seeds=12,
+        draws=36,
+    ),
     "paper": Preset("20 h", loops=[1, 2, 4, 8, 16], width=128, tokens=64, steps=1000, tuning_seeds=12, draws=36),
 }
 
@@ -536,13 +546,6 @@ STUDY = Study(
         heading="Characters of English text: windows of {tokens}, {steps} steps of {batch_size} windows, {optimizer} "
         "at a constant rate;\nwidth {width}, {heads} heads, L blocks of {blocks} weights; every rate is tuned on "
         "{tuning_seeds} nets,\nand {draws} others train at it; seed {seed}",
-        steps=[
-            (
-                "--preset evidence",
-                "25 minutes, nets that learn: looped Transformers keep one rate over 1 to 8 loops to a factor of 1.3, "
-                "under 1/L and under L^(-1/2) (docs/findings.md)",
-            )
-        ],
         parts=[SLOPE_TABLE, RATE_TABLE, LOSS_TABLE],
         findings=findings,
         words=WORDS,

@@ -136,6 +136,8 @@ PRESETS = {
     ),
     "evidence": Preset(
         "100 min",
+        "nets that learn: with batches of 16 rates of descent stay with the steps T, and those of AdamW fall as "
+        "T^(-0.15 +- 0.03); more in docs/findings.md",
         families=FAMILIES,
         depth=4,
         width=64,
@@ -471,8 +473,8 @@ WORDS = {
     "which no exponent and no factor counts.",
 }
 HEADING = (
-    "Trained on {data}, at most {sides} pixels a side: {samples} samples; nets of {depth} units of width {width}; "
-    "{draws} seeds for every optimizer, schedule, number of steps T and batch B"
+    "Trained on {data}: images of at most {sides} pixels a side on grids and in rows, {samples} samples; nets of "
+    "{depth} units of width {width}; {draws} seeds for every optimizer, schedule, number of steps T and batch B"
 )
 
 
@@ -626,13 +628,6 @@ STUDY = Study(
         question="Does descent's tuned rate stay, and AdamW's fall as T^(-0.2), with the steps T?",
         answer=_answer,
         heading=HEADING,
-        steps=[
-            (
-                "--preset evidence",
-                "100 minutes, nets that learn: with batches of 16 rates of descent stay with the steps T, and those of "
-                "AdamW fall as T^(-0.15 +- 0.03) (docs/findings.md)",
-            )
-        ],
         parts=[EXPONENT_TABLE, STEPS_TABLE, BATCH_TABLE, CONSTANT_TABLE, _factors, RATE_TABLE, _advice],
         findings=findings,
         words=WORDS,

@@ -59,11 +59,12 @@ class Preset(dict[str, Any]):
     """Values of options to start from, and how long a run of them takes.
 
     ``takes`` is rough, in s, min or h, as --help shows it: on two cores that nothing else keeps busy, kernels compiled.
+    ``outcome``: what such a run has found, in a line or two, for those who ran less.
     """
 
-    def __init__(self, takes: str, **values: Any) -> None:
+    def __init__(self, takes: str, outcome: str = "", /, **values: Any) -> None:
         super().__init__(values)
-        self.takes = takes
+        self.takes, self.outcome = takes, outcome
 
     @property
     def seconds(self) -> int:

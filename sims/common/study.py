@@ -99,13 +99,13 @@ class Study(Command):
         return replace(made, steps=[*made.steps, *self._larger(dataset)])
 
     def _larger(self, dataset: xr.Dataset) -> list[NextStep]:
-        """The preset that takes longer than the one of this run, if there is one."""
+        """Presets that take longer than the one of this run: those that say what they found, and the next one."""
         given = self.parse(shlex.split(dataset.attrs.get("command", ""))[3:]).preset
         longer = [name for name, preset in self.presets.items() if preset.seconds > self.presets[given].seconds]
-        if not longer:
-            return []
-        name = min(longer, key=lambda longer: self.presets[longer].seconds)
-        return [(f"--preset {name}", f"larger sizes and more draws ({self.presets[name].takes} on two cores)")]
+        shown = [name for name in longer if self.presets[name].outcome]
+        shown += [name for name in sorted(longer, key=lambda name: self.presets[name].seconds)[:1] if name not in shown]
+        said = {name: self.presets[name].outcome or "larger sizes and more draws" for name in shown}
+        return [(f"--preset {name}", f"{said[name]} ({self.presets[name].takes} on two cores)") for name in shown]
 
     def pictures(self, dataset: xr.Dataset, kinds: Sequence[str]) -> Mapping[str, bytes]:
         """The figure, drawn once, as files of these kinds hold it."""

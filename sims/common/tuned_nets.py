@@ -23,12 +23,12 @@ DATA_OPTIONS = (
     ),
     Option(
         "sides",
-        f"most pixels along a side, to which images are averaged (default: {MOST_SIDES}, which leaves 4 of digits and "
-        "7 of MNIST)",
+        f"most pixels along a side of images on grids and in rows (default: {MOST_SIDES}, to which blocks are "
+        "averaged: 4 of digits and 7 of MNIST)",
         int,
         MOST_SIDES,
         metavar="N",
-        check=counted("pixels along a side of an image"),
+        check=counted("pixels along a side of an image", minimum=2),
         group="training",
     ),
     Option("samples", "samples of the data", int, group="training"),

@@ -133,7 +133,9 @@ PRESETS = {
         **{"samples": 1024, "steps": 96, "batch_size": 16, "tuning_seeds": 12, "draws": 8},
     ),
     "evidence": Preset(
-        "90 min",
+        "85 min",
+        "nets that learn: base rates of GPTs stay over the depth under condition 3.1, and over the width by "
+        "AdamW; by Muon they move by -0.58 octaves; more in docs/findings.md",
         **BOTH | {"families": ["residual", "gpt"], "widths": [32, 128], "depths": [4, 16], "decays": DECAYS},
         **{"samples": None, "steps": 448, "batch_size": 8, "tuning_seeds": 8, "draws": 6},
     ),
@@ -455,13 +457,6 @@ REPORT = Report(
     answer=_answer,
     heading=_heading,
     brief=_ends,
-    steps=[
-        (
-            "--preset evidence",
-            "85 minutes, nets that learn: base rates of GPTs stay over the depth under condition 3.1, and over the "
-            "width by AdamW; by Muon they move by -0.58 octaves (docs/findings.md)",
-        )
-    ],
     parts=[_ends, _ladders, _decays],
     findings=findings,
     words=WORDS,

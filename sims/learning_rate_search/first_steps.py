@@ -92,16 +92,30 @@ def _learning(dataset: xr.Dataset, names: Iterable[str]) -> dict[str, xr.Dataset
     measured="the slope of the rates that minimise the training loss, family by family",
     cases=[{"group": group} for group in tuned_rates.GROUPS],
 )
-def judge_slopes(dataset: xr.Dataset, group: str, families: tuple[str, ...] = ()) -> Contest | Ruling:
-    """``families``: other ones than the group's."""
-    (of, names), optimizer = tuned_rates.GROUPS[group], dataset.attrs["optimizer"]
-    names = families or names
+def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
+    return _of_one_step(dataset, *tuned_rates.GROUPS[group])
+
+
+@JUDGES.decide(
+    brief="residual nets at more pixels, {optimizer}: slopes are those of its own first step",
+    claim="residual nets that are shown more pixels and learn under {optimizer}: their tuned rates have over depth the "
+    "slopes of one step of {optimizer}, by how far it moves {of}",
+    rival="those of {rival}",
+    measured="the slope of the rates that minimise the training loss, family by family",
+)
+def judge_slopes_at_more_pixels(dataset: xr.Dataset) -> Contest | Ruling:
+    return _of_one_step(dataset, tuned_rates.GROUPS["residual nets"][0], MORE_PIXELS)
+
+
+def _of_one_step(dataset: xr.Dataset, of: str, names: tuple[str, ...]) -> Contest | Ruling:
+    """Whether tuned slopes of these families are those of one step by what it moves."""
+    optimizer = dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "of": MOVED[of].rstrip(","), "rival": "another law"}
-    if not (learned := _learning(dataset, [name for name in names if name in dataset["family"]])):
+    if not (families := _learning(dataset, [name for name in names if name in dataset["family"]])):
         return Ruling(Verdict.INCONCLUSIVE, NONE_LEARNS, words, "none: no slope")
-    laws = [tuned_rates.tuned_slope(at) for at in learned.values()]
-    claimed, errors = np.array([tuned_rates.drawn_slope(at, f"{of}_scale") for at in learned.values()]).T
-    rival, others = rival_slopes(list(learned.values()), of, claimed, descends=optimizer == "sgd")
+    laws = [tuned_rates.tuned_slope(at) for at in families.values()]
+    claimed, errors = np.array([tuned_rates.drawn_slope(at, f"{of}_scale") for at in families.values()]).T
+    rival, others = rival_slopes(list(families.values()), of, claimed, descends=optimizer == "sgd")
     stderr = np.hypot([law.stderr for law in laws], errors)
     made = contest(
         [law.exponent for law in laws],
@@ -110,13 +124,13 @@ def judge_slopes(dataset: xr.Dataset, group: str, families: tuple[str, ...] = ()
         rival=others,
         allowance=tuned_rates.ALLOWED,
         draws=dataset.attrs["draws"],
-        effective=min(map(tuned_rates.freedom, learned.values())) + 1,
-        fixed=max(map(tuned_rates.fixed_share, learned.values(), stderr)),
+        effective=min(map(tuned_rates.freedom, families.values())) + 1,
+        fixed=max(map(tuned_rates.fixed_share, families.values(), stderr)),
         gaussian=True,
     )
     shown = "; ".join(
         f"{name}, {span(at['depth'])}: {law.exponent:.2f} +- {law.stderr:.2f}, step {slope:.2f}"
-        for (name, at), law, slope in zip(learned.items(), laws, claimed, strict=True)
+        for (name, at), law, slope in zip(families.items(), laws, claimed, strict=True)
     )
     return made.saying(shown, **words | {"rival": rival})
 
@@ -170,14 +184,23 @@ def judge_named(dataset: xr.Dataset) -> Contest | Ruling:
     ratio, error = (part.values for part in log_ratios(judged, f"{of}_scale"))
     known = np.isfinite(ratio)
     off, apart = ratio[known] - constant, float(tuned.mean()) - judged["tuned_rate_log10"].values[known]
-    made = _within_factor(judged, off, error[known], {"": off, "by one rate for all ": apart})
+    nets = tuned_rates.variance_of_nets(judged).transpose(*judged["tuned_rate_log10"].dims).values[known]
+    made = _within_factor(judged, off, error[known], nets, {"": off, "by one rate for all ": apart})
     return made.saying(made.shown, **words, of=of, constant=10**constant)
 
 
 def _within_factor(
-    dataset: xr.Dataset, off: Array, errors: Array, ways: Mapping[str, Array], factors: Array | float = FACTOR
+    dataset: xr.Dataset,
+    off: Array,
+    errors: Array,
+    variances: Array,
+    ways: Mapping[str, Array],
+    factors: Array | float = FACTOR,
 ) -> Contest:
-    """Whether nets lie within their factors, by log10 of named over tuned rates; ``ways``: this and others, shown."""
+    """Whether nets lie within their factors, by log10 of named over tuned rates.
+
+    ``variances``: the parts of the squared errors that fall with nets; ``ways``: this and others, shown.
+    """
     allowed = np.broadcast_to(np.log10(factors), off.shape)
     worst = int(np.argmax((np.abs(off) - allowed) / errors))
     claim = Deviation(off, errors, allowed)
@@ -189,6 +212,7 @@ def _within_factor(
     )
     fewest = float(dataset["located"].where(tuned_rates.learning(dataset)).min())
     counts = {"draws": dataset.attrs["draws"], "effective": fewest, "gaussian": True}
+    counts["fixed"] = float(np.clip(1 - variances[worst] / errors[worst] ** 2, 0.0, 1.0))
     return Contest(claim, rival, shown=shown, unit="in log10 of the rate", **counts)
 
 
@@ -210,7 +234,8 @@ def judge_named_by_kind(dataset: xr.Dataset) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, named, words, "none: no net")
     off, errors = (named.known(part) for part in (named.off, np.hypot(named.errors, named.of_constant)))
     apart = off + named.known(named.constant) - np.mean(list(named.constants.values()))
-    made = _within_factor(dataset, off, errors, {"": off, "by one constant for both kinds ": apart})
+    nets = named.known(tuned_rates.variance_of_nets(dataset).sel(family=named.off["family"]))
+    made = _within_factor(dataset, off, errors, nets, {"": off, "by one constant for both kinds ": apart})
     return made.saying(made.shown, **words | {"of": named.scale, "constants": named.in_words})
 
 
@@ -230,21 +255,24 @@ def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
     whose = tuned_rates.NOISE if optimizer in IN_NOISE else ""
     of_kind = {kind: calibration_of_kind(KINDS[kind], step) for kind in KINDS}
     of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS}
-    measured = {
-        name: [part.sel(family=name).dropna("depth").values for part in log_ratios(dataset, f"{whose}{known.of}_scale")]
-        for name, known in of_family.items()
-    }
-    offs = {name: ratio - log10(of_family[name].ratio) for name, (ratio, _) in measured.items()}
-    if not any(map(len, offs.values())):
-        return Ruling(Verdict.INCONCLUSIVE, "no net learns", words, "none: no net")
+    nets = tuned_rates.variance_of_nets(dataset)
+    measured = {}
+    for name, known in of_family.items():
+        parts = (*log_ratios(dataset, f"{whose}{known.of}_scale"), nets)
+        ratio, error, of_nets = (part.sel(family=name) for part in parts)
+        learned = np.flatnonzero(ratio.notnull().values)
+        measured[name] = [part.values[learned] for part in (ratio - log10(known.ratio), error, of_nets)]
+    offs = {name: off for name, (off, *_) in measured.items()}
+    if lost := [name for name, off in offs.items() if not len(off)]:
+        return Ruling(Verdict.INCONCLUSIVE, f"no net of {lost[0]} learns", words, "none: no net")
     words["constants"] = "; ".join(
         f"{known.of} scale over {known.ratio:g} within {known.factor:g}, {kind}" for kind, known in of_kind.items()
     )
-    off, errors = np.concatenate(list(offs.values())), np.concatenate([error for _, error in measured.values()])
+    off, errors, variances = map(np.concatenate, zip(*measured.values(), strict=True))
     factors = np.concatenate([np.full(len(far), of_family[name].factor) for name, far in offs.items()])
-    made = _within_factor(dataset, off, errors, {"": off}, factors)
-    nets = "; ".join(f"{name} {', '.join(f'{named:.2g}' for named in 10**far)}" for name, far in offs.items())
-    return made.saying(f"{made.shown}: {nets}", **words)
+    made = _within_factor(dataset, off, errors, variances, {"": off}, factors)
+    each = "; ".join(f"{name} {', '.join(f'{named:.2g}' for named in 10**far)}" for name, far in offs.items())
+    return made.saying(f"{made.shown}: {each}", **words)
 
 
 @dataclass(frozen=True)
@@ -418,7 +446,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     named = [judge_named(dataset)] if held_out(dataset).sizes["family"] else []
     by_kind = [judge_named_by_kind(dataset), judge_finder(dataset)] if families.issuperset(BY_KIND) else []
     shown_more = families.issuperset(MORE_PIXELS) and dataset.attrs["sides"] > MOST_SIDES
-    by_kind += [judge_starting(dataset)] if shown_more else []
+    by_kind += [judge_slopes_at_more_pixels(dataset), judge_starting(dataset)] if shown_more else []
     in_noise = [judge_noise(dataset)] if tuned_rates.NOISE_SCALE in dataset else []
     return [*slopes, *named, *by_kind, *in_noise]
 
@@ -493,8 +521,9 @@ AT_MORE_PIXELS = ("--families", *MORE_PIXELS, "--sides", "14", "--spacing", "0.0
 MORE_PIXELS_SHOWN = (
     f"{TRAINED}; residual nets of variance 1/K: fully-connected ones on digits of 8 x 8 pixels, where E1a and E2b have "
     "4 x 4, and on MNIST at 14 x 14, convolutional ones on MNIST at 14 x 14, where they have 7 x 7; written down "
-    "before these runs, at a 16th of a decade after a run under descent at a quarter had decided nothing, as 93 % of "
-    "the squared error was the distance of rates: slopes off by 0.04, 0.14 and 0.23, rates named at 0.59 to 1.6 times"
+    "before these runs, at a 16th of a decade after a run under descent of the same nets at a quarter had decided "
+    "nothing, as 93 % of the squared error was the distance of rates: slopes off by 0.04, 0.14 and 0.23, rates named "
+    "at 0.59 to 1.6 times"
 )
 STANDS = "the first step stands for later ones"
 BESIDE_MUON = "beside Muon's, AdamW's shrink, to 0.23 where gradients are noise"
@@ -638,9 +667,7 @@ CLAIMS = (
         brief="tuned slopes are those of one step where nets are shown more pixels, too",
         printed=UNPRINTED,
         hypotheses=MORE_PIXELS_SHOWN,
-        checks=checks_of_optimizers(
-            NAME, partial(judge_slopes, group="residual nets", families=MORE_PIXELS), OF_ALL_FAMILIES, AT_MORE_PIXELS
-        ),
+        checks=checks_of_optimizers(NAME, judge_slopes_at_more_pixels, OF_ALL_FAMILIES, AT_MORE_PIXELS),
         preset=PRESET,
     ),
     Claim(

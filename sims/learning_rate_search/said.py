@@ -20,8 +20,10 @@ HARDLY = (
 )
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
-# How families begin whose tuned rates left one step in nets that learn (T4, E1d), and under descent (E1b).
-LEAVING, LEAVING_DESCENT = (TRANSFORMER, "loop"), ("cnn",)
+# How families begin whose tuned rates left one step in trials (T4, E1d, E1e), and without normalisation under descent
+# (E1b); optimizers of these trials.
+LEAVING, LEAVING_DESCENT = (TRANSFORMER, "loop"), "cnn"
+TRIED = ("sgd", "adamw", "muon-adamw")
 
 
 def answer_of(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -89,8 +91,12 @@ def advice(dataset: xr.Dataset) -> str:
 
 def to_do(families: list[str], optimizer: str) -> str:
     """How to tune nets of these families, as nets that learn say."""
-    begins = LEAVING + LEAVING_DESCENT * (optimizer == "sgd")
-    leaving = [family for family in families if family.startswith(begins)]
+    leaving = [
+        family
+        for family in families
+        if family.startswith(LEAVING)
+        or (optimizer == "sgd" and family.startswith(LEAVING_DESCENT) and "batch norm" not in family)
+    ]
     words = []
     if len(leaving) < len(families):
         others = " but for those below" if leaving else ""
@@ -100,8 +106,11 @@ def to_do(families: list[str], optimizer: str) -> str:
         )
     if leaving:
         words.append(
-            f"Tune {', '.join(leaving)} at two depths that are far apart: where they learn, their rates left one step."
+            f"Tune {', '.join(leaving)} at two depths that are far apart: in trials of nets that learn their rates "
+            "left one step."
         )
+    if optimizer not in TRIED:
+        words.append(f"By {optimizer} few or no nets were trained until they learn: check at a second depth.")
     return " ".join(words)
 
 

@@ -199,3 +199,14 @@ def test_a_claim_that_gains_a_check_by_another_run_keeps_its_findings():
     assert [(place, finding.claim) for place, finding in kept.items()] == [(0, "0"), (1, "1")]
     for checks in ((gained, *recorded), (*recorded, recorded[0])):
         assert record.kept_findings(replace(claim, checks=checks), entry, 0) == {}
+
+
+def test_readme_counts_what_is_recorded():
+    """The claims that few draws leave undecided, those of the default sizes, and how many there are of these."""
+    undecided = {
+        preset: sum(entry["verdict"] == Verdict.INCONCLUSIVE for entry in record.recorded(preset).values())
+        for preset in ("smoke", "default")
+    }
+    readme = " ".join((Path(record.__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+    assert f"so few draws leave {undecided['smoke']} undecided" in readme
+    assert f"leaves {undecided['default']} of {len(record.recorded('default'))}, and" in readme

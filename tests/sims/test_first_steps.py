@@ -9,6 +9,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield import transfer
+from meanfield.optimizers import IN_NOISE
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
@@ -130,10 +131,15 @@ def _named_by_starting(dataset, off=1.0):
     exact = following(dataset)
     rates = []
     for name in exact["family"].values:
-        constant = transfer.calibration_of_kind(
-            first_steps.KINDS[first_steps.kind_of(str(name))], exact.attrs["optimizer"]
-        )
-        rates.append(exact.sel(family=name)[f"{constant.of}_scale"] / constant.ratio / off)
+        optimizer = exact.attrs["optimizer"]
+        kind = first_steps.KINDS[first_steps.kind_of(str(name))]
+        constant = transfer.calibration_of_kind(kind, IN_NOISE.get(optimizer, optimizer))
+        scale = f"{constant.of}_scale"
+        if optimizer in IN_NOISE:
+            scales = {end: 3 * exact[f"{scale}{end}"] for end in ("", "_stderr")}
+            exact = exact.assign({f"noise_{scale}{end}": values for end, values in scales.items()})
+            scale = f"noise_{scale}"
+        rates.append(exact.sel(family=name)[scale] / constant.ratio / off)
     return exact.assign(tuned_rate_log10=np.log10(xr.concat(rates, "family")))
 
 
@@ -146,8 +152,34 @@ def test_starting_rates_are_held_to_the_factor_that_they_state(smoke_runs, off, 
     finding = first_steps.judge_starting(moved)
     assert finding.verdict is verdict
     assert f"residual mlp init {off:.2g}, {off:.2g}; " in finding.evidence
-    connected = moved.assign(chance_loss=moved["chance_loss"].where(moved["family"] != "residual cnn init on mnist", 0))
-    assert first_steps.judge_starting(connected).verdict is Verdict.CONFIRMED
+    idle = moved.assign(chance_loss=moved["chance_loss"].where(moved["family"] != "residual cnn init on mnist", 0))
+    finding = first_steps.judge_starting(idle)
+    assert (finding.verdict, finding.evidence) == (
+        Verdict.INCONCLUSIVE,
+        "no net of residual cnn init on mnist learns",
+    )
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "muon-adamw"])
+def test_starting_rates_of_other_optimizers_go_by_their_own_step(smoke_runs, optimizer):
+    """Of Muon with AdamW by the step in noise, whose scales alone are right here."""
+    exact = _named_by_starting(smoke_runs[CLAIMS["E2d"].checks[0].run].assign_attrs(optimizer=optimizer))
+    assert first_steps.judge_starting(exact).verdict is Verdict.CONFIRMED
+    unknown = first_steps.judge_starting(exact.assign_attrs(optimizer="sophia"))
+    assert (unknown.verdict, unknown.evidence) == (Verdict.INCONCLUSIVE, "sophia has no constant")
+
+
+def test_rates_at_more_pixels_are_judged_family_by_family(smoke_runs):
+    """Bending one of the three refutes, one that is of no group's own name as well; other sizes are not judged so."""
+    exact = following(smoke_runs[CLAIMS["E1g"].checks[1].run])
+    assert first_steps.judge_slopes_at_more_pixels(exact).verdict is Verdict.CONFIRMED
+    for family in first_steps.MORE_PIXELS:
+        bent = exact["tuned_rate_log10"] + (exact["family"] == family) * np.log10(exact["depth"])
+        assert first_steps.judge_slopes_at_more_pixels(exact.assign(tuned_rate_log10=bent)).verdict is Verdict.REFUTED
+    briefs = [finding.brief for finding in first_steps.findings(exact)]
+    assert sum("at more pixels" in brief for brief in briefs) == 1
+    fewer = first_steps.findings(exact.assign_attrs(sides=7))
+    assert not [finding for finding in fewer if "at more pixels" in finding.brief]
 
 
 def test_a_learning_rate_finder_is_the_rival_by_the_better_of_its_rules():

@@ -258,6 +258,9 @@ def test_nets_that_left_one_step_are_tuned_at_two_depths():
     assert both.startswith(f"{at_one} but for those below")
     assert "Tune cnn, loop sqrt at two depths" in both
     assert at_one not in said.to_do(["transformer pre"], "adamw")
+    assert "Tune" not in said.to_do(["cnn batch norm"], "sgd")
+    assert said.to_do(["mlp"], "sophia").endswith("check at a second depth.")
+    assert "second depth" not in said.to_do(["mlp"], "muon-adamw")
 
 
 def test_report_and_figure(finished):
@@ -266,6 +269,10 @@ def test_report_and_figure(finished):
     assert printed.startswith("Question: ")
     assert all(family in printed for family in FAMILIES)
     assert "In practice: tune at one depth" in " ".join(printed.split())
+    steps = dict(simulation.document(finished).steps)
+    assert len(steps) == len(simulation.document(finished).steps), "an option is named once"
+    assert steps["--preset evidence"].startswith("nets that learn: ")
+    assert steps["--preset evidence"].endswith(f"({study.PRESETS['evidence'].takes} on two cores)")
     slopes, *panels = figure.draw(finished).axes
     assert len(panels) == len(FAMILIES)
     (panel,) = [axes for axes in panels if axes.get_title().splitlines()[0].endswith("  mlp")]

@@ -259,6 +259,10 @@ def test_rates_of_one_step_cost_little_or_are_refuted(rule, cost, verdict):
     assert decide(learned).verdict is verdict
     idle = decide(dataset.assign(loss=costly))
     assert (idle.verdict, idle.evidence) == (Verdict.INCONCLUSIVE, "no net learns at its tuned rate")
+    unserved = learned["rate_log10"].where(learned["rule"] != rule)
+    for lacking in (learned.sel(rule=learned["rule"] != rule), learned.assign(rate_log10=unserved)):
+        finding = decide(lacking)
+        assert (finding.verdict, finding.evidence) == (Verdict.INCONCLUSIVE, "this run has no rate by this rule")
 
 
 def test_a_cost_counts_the_nets_that_learn_and_the_errors_of_rates():

@@ -124,7 +124,7 @@ REFUSED = {
         "--depth 100000000": "--depth is 100000000",
     },
     "learning_rate_search": {
-        "--sides 0": "--sides is 0; it must be at least 1",
+        "--sides 1": "--sides is 1; it must be at least 2",
         "--batch-size 0": "--batch-size is 0",
         "--epochs 0": "--epochs is 0",
         "--families lstm": "lstm",

@@ -13,7 +13,7 @@ from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.starting import CALIBRATIONS, CONNECTED, SCALES
+from meanfield.transfer.starting import CALIBRATIONS, CONNECTED, SCALES, other_batch
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
 RNG = np.random.default_rng(0)
@@ -174,10 +174,16 @@ def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer,
     assert len(said) == bool(factors)
     if factors:
         short, long = factors
-        assert f"and this one has {batch_size}: " in said[0]
+        assert f"and this one has {batch_size:,}: " in said[0]
         assert f"is {short} times this rate after 128 steps, and {long} times after 2,048 (E3)" in said[0]
         assert ("how that in noise goes with the batch was not tried" in said[0]) is (optimizer == "muon-adamw")
         assert ("if that goes on beyond them, which was not tried" in said[0]) is (batch_size == 4)
+
+
+def test_batches_beyond_those_that_were_tried_are_said_to_be():
+    beyond = "if that goes on beyond them, which was not tried"
+    assert beyond in other_batch("sgd", 257, tokens=False)
+    assert beyond not in other_batch("sgd", 256, tokens=False) != ""
 
 
 def test_nothing_is_said_of_the_batches_of_transformers():
