@@ -122,7 +122,7 @@ CLAIMS = (
         statement="under Muon with AdamW a learning rate carried as `mf.transfer_learning_rate` carries it on data, "
         "by the last layer in a step in noise, costs less than 0.05 nats against the tuned rate, on average over nets "
         "that learn",
-        brief="Muon with AdamW: a rate carried by the library's default costs less than 0.05 nats",
+        brief="Muon with AdamW: a rate carried on data by default costs less than 0.05 nats",
         printed="no sentence of a paper: a rule of our own, and what training by it costs",
         hypotheses=f"{COUNTED}; the run of E4a, in which the first step's outputs cost 0.057 +- 0.009, the layers "
         "relative to themselves 0.023 +- 0.003 and all layers 0.025, had been seen, and no rate of this rule",

@@ -63,7 +63,7 @@ def test_open_claims_say_what_is_lacking():
     by_design = Judgement(CLAIMS["S10s"], Verdict.INCONCLUSIVE, [FINDING])
     assert table_of([by_design]).rows[0][-1] == CLAIMS["S10s"].undecided != ""
     few, many = (replace(FINDING, verdict=Verdict.INCONCLUSIVE, needed=need, made=16) for need in (20.0, 1900.0))
-    claim = CLAIMS["E4a"]
+    claim = replace(CLAIMS["E4a"], undecided="")
     by_draws = Judgement(claim, Verdict.INCONCLUSIVE, [few, many, FINDING])
     assert table_of([by_draws]).rows[0][-1] == "draws: about 1,900 would decide, 16 are made"
     # 20 / 16 times 16 minutes, and 1,900 / 16 times 32 minutes.
