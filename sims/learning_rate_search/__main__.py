@@ -53,7 +53,7 @@ from sims.common.tuned_nets import (
     median_scales,
     own_seeds,
 )
-from sims.learning_rate_search import claims, first_steps, printed_tables, said
+from sims.learning_rate_search import claims, conclusions, first_steps, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 
 LISTED = "whether the rate that trains best follows the one-step scale"
@@ -405,8 +405,8 @@ SLOPE_TABLE = Table(
     "family",
     [
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
-        _slope_column("one step", lambda at: number(claims.scale_slope(at, said.own_scale(at)))),
-        _slope_column("off", lambda at: signed(said.distance(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, conclusions.own_scale(at)))),
+        _slope_column("off", lambda at: signed(conclusions.distance(at))),
         _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
         _slope_column("weighted", lambda at: fitted(claims.weighted_slope(at))),
         _slope_column("law", _law_cell),
@@ -428,8 +428,8 @@ BRIEF = Table(
     "family",
     [
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
-        _slope_column("one step", lambda at: number(claims.scale_slope(at, said.own_scale(at)))),
-        _slope_column("off", lambda at: signed(said.distance(at))),
+        _slope_column("one step", lambda at: number(claims.scale_slope(at, conclusions.own_scale(at)))),
+        _slope_column("off", lambda at: signed(conclusions.distance(at))),
         _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
         Column("papers", "printed_slope"),
     ],
@@ -442,7 +442,10 @@ def _local_columns(dataset: xr.Dataset) -> list[Column]:
     def column(low: int, high: int) -> Column:
         def cells(at: xr.Dataset) -> list[str]:
             pair = tuned_rates.with_minima(at.sel(depth=[low, high]))
-            return [fitted(tuned_rates.tuned_slope(pair)), number(claims.scale_slope(pair, said.own_scale(pair)))]
+            return [
+                fitted(tuned_rates.tuned_slope(pair)),
+                number(claims.scale_slope(pair, conclusions.own_scale(pair))),
+            ]
 
         return Column([f"{low} .. {high}", "one step"], cells)
 
@@ -563,10 +566,10 @@ def _findings(dataset: xr.Dataset) -> list[Finding]:
 
 REPORT = Report(
     question="Do tuned rates fall over depth as one step of the optimizer that trains says?",
-    answer=said.answer_of,
+    answer=conclusions.answer_of,
     heading=HEADING,
     brief=BRIEF,
-    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, said.advice],
+    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, conclusions.advice],
     findings=_findings,
     words=WORDS,
 )

@@ -516,7 +516,7 @@ FINER_PLAIN = (
     "the CNN of 32 channels, tuned to a 16th of a decade, was run for rows on a paper's tables (A24), and counts here "
     "since then"
 )
-# Images of 8 x 8 and of 28 x 28 pixels are shown whole, and at 14 x 14.
+# Digits are shown whole, 8 x 8 pixels, and MNIST at 14 x 14.
 AT_MORE_PIXELS = ("--families", *MORE_PIXELS, "--sides", "14", "--spacing", "0.0625")
 MORE_PIXELS_SHOWN = (
     f"{TRAINED}; residual nets of variance 1/K: fully-connected ones on digits of 8 x 8 pixels, where E1a and E2b have "

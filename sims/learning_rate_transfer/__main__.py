@@ -353,7 +353,8 @@ def measure(
     pairs = [(family, net, pair) for family in nets for net, pair in zip(nets[family], data[family], strict=True)]
     searches = [_tuning(options, family, net, pair, training) for family, net, pair in pairs]
     tuned = iter(tune_all(searches, workers=options.workers, store=results.pieces))
-    steps, carrying = (iter(_steps(options, results, searches, step)) for step in _steps_of(options.optimizer))
+    drawn = {step: _steps(options, results, searches, step) for step in dict.fromkeys(_steps_of(options.optimizer))}
+    steps, carrying = (iter(drawn[step]) for step in _steps_of(options.optimizer))
     shared = options.across, options.segment, _chance(options), options.optimizer
     ladders = {
         family: Ladder(
@@ -479,8 +480,9 @@ CARRIED = ("finite_depth", "power_law", "stable_ratio")
 WORDS = {
     "carries by": "rules from theory and 2 / lambda_max are about plain gradient descent, whatever optimizer trains.",
     "one step": "of the optimizer that trains, on the data and in the batches of training: the rate goes as the one at "
-    "which that step moves the outputs, or the layers (relative: each over its own size), by 1 in mean squares. As "
-    "on data: as `mf.transfer_learning_rate` carries where data are given. With nothing tuned: `mf.starting_rate`.",
+    "which that step moves the outputs, or the layers (relative: each over its own size), by 1 in mean squares. As on "
+    "data: the change and the step that `mf.transfer_learning_rate` takes where data are given. With nothing tuned: "
+    "`mf.starting_rate`.",
     "miss": "log10 of the carried rate less log10 of the tuned one, in decades; mean over the nets that were tuned.",
     "cost": "training loss at the carried rate less that at the rate tuned at this size, of the same nets, which were "
     "not tuned on; losses above chance, that of equal probabilities, count as chance.",

@@ -13,7 +13,7 @@ from sims.cnn_overlap import claims
 from sims.cnn_overlap import claims as growth
 from sims.cnn_overlap.settings import LEVELS, PAPERS, scales_under
 from sims.common.tables import heavy_tail_notes
-from sims.learning_rate_search import said as search_said
+from sims.learning_rate_search import conclusions
 from sims.looped_transformer import __main__ as loops
 from sims.looped_transformer.claims import energy, energy_slope
 from tests.sims.claim_controls import put
@@ -109,5 +109,5 @@ def test_advice_speaks_of_the_median_net(smoke_run):
     seeds[0, 0, 0] = 5.0
     still = {name: 0 * dataset[name] for name in ("tuned_rate_log10", "seed_tuned_rate_log10_stderr")}
     changed = dataset.assign(still | {"seed_tuned_rate_log10": seeds})
-    assert np.mean(search_said.spreads(changed)) > 0.1
-    assert "uncertain by 0.00 decades in the median net" in _in_one_line(search_said.advice(changed))
+    assert np.mean(conclusions.spreads(changed)) > 0.1
+    assert "uncertain by 0.00 decades in the median net" in _in_one_line(conclusions.advice(changed))

@@ -17,7 +17,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import __main__ as study
-from sims.learning_rate_search import claims, first_steps, printed_tables, said
+from sims.learning_rate_search import claims, conclusions, first_steps, printed_tables
 from sims.learning_rate_search.__main__ import STUDY as simulation
 from tests.sims.claim_controls import ERROR, all_learned, families_of, with_families
 from tests.sims.commands import finished_run
@@ -121,8 +121,8 @@ def test_only_gradient_descent_is_held_to_the_curvature(made_up):
     assert len(by_lion) == len(claims.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
     assert not any("lambda_max" in finding.claim for finding in by_lion)
     ratio = np.array([0.009, 0.019])
-    assert "says nothing of lion" in said.with_nothing_tuned("lion", ratio)
-    assert "0.009 to 0.019 times" in said.with_nothing_tuned("sgd", ratio)
+    assert "says nothing of lion" in conclusions.with_nothing_tuned("lion", ratio)
+    assert "0.009 to 0.019 times" in conclusions.with_nothing_tuned("sgd", ratio)
 
 
 def test_slopes_and_errors_are_those_of_least_squares(made_up):
@@ -220,7 +220,7 @@ def test_a_net_whose_seeds_have_one_minimum_leaves_the_report_whole(finished):
     assert "no verdict" not in printed
     assert all(f"{family} 2" in printed for family in FAMILIES)
     assert "have a minimum without a parabola" in " ".join(printed.split())
-    spread = said.spreads(equal.sel(place).expand_dims("family"))
+    spread = conclusions.spreads(equal.sel(place).expand_dims("family"))
     np.testing.assert_allclose(spread, 0.25)
     figure.draw(equal)
 
@@ -247,20 +247,20 @@ def test_seeds_that_a_precision_takes(finished):
     seeds = np.vstack([seeds, [np.nan, 1.0]])
     errors = {"seed_tuned_rate_log10_stderr": (("net", "draw"), 0 * seeds)}
     wide = finished[[]].assign(errors | {"seed_tuned_rate_log10": (("net", "draw"), seeds)})
-    assert "takes 25 seeds in the median net, and 225 where" in said.seeds_needed(wide)
+    assert "takes 25 seeds in the median net, and 225 where" in conclusions.seeds_needed(wide)
 
 
 def test_nets_that_left_one_step_are_tuned_at_two_depths():
     at_one = "tune at one depth"
-    assert said.to_do(["mlp", "residual cnn init"], "sgd").startswith(f"{at_one}, and carry")
-    assert "Tune" not in said.to_do(["mlp", "cnn"], "adamw")
-    both = said.to_do(["mlp", "cnn", "loop sqrt"], "sgd")
+    assert conclusions.to_do(["mlp", "residual cnn init"], "sgd").startswith(f"{at_one}, and carry")
+    assert "Tune" not in conclusions.to_do(["mlp", "cnn"], "adamw")
+    both = conclusions.to_do(["mlp", "cnn", "loop sqrt"], "sgd")
     assert both.startswith(f"{at_one} but for those below")
     assert "Tune cnn, loop sqrt at two depths" in both
-    assert at_one not in said.to_do(["transformer pre"], "adamw")
-    assert "Tune" not in said.to_do(["cnn batch norm"], "sgd")
-    assert said.to_do(["mlp"], "sophia").endswith("check at a second depth.")
-    assert "second depth" not in said.to_do(["mlp"], "muon-adamw")
+    assert at_one not in conclusions.to_do(["transformer pre"], "adamw")
+    assert "Tune" not in conclusions.to_do(["cnn batch norm"], "sgd")
+    assert conclusions.to_do(["mlp"], "sophia").endswith("check at a second depth.")
+    assert "second depth" not in conclusions.to_do(["mlp"], "muon-adamw")
 
 
 def test_report_and_figure(finished):
@@ -392,10 +392,10 @@ def stable_rates_are_best(runs):
 )
 def test_an_answer_of_yes_names_the_families_that_are_off(off, verdict, begins, monkeypatch):
     """A run's answer was "Yes: more than 3 s.e. beyond 0.15 from one step are the slopes of loop sqrt"."""
-    monkeypatch.setattr(said, "_apart", lambda dataset: off)
-    monkeypatch.setattr(said, "_unmet", lambda dataset: [])
+    monkeypatch.setattr(conclusions, "_apart", lambda dataset: off)
+    monkeypatch.setattr(conclusions, "_unmet", lambda dataset: [])
     finding = Finding("tuned rates have the slopes of one step", "none", verdict, "", "none", measured="slopes")
-    assert said.answer_of(xr.Dataset(), [finding]).startswith(begins)
+    assert conclusions.answer_of(xr.Dataset(), [finding]).startswith(begins)
 
 
 CONTROLS = {
