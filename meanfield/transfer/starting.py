@@ -268,6 +268,7 @@ def calibration_of(net: Net, optimizer: str) -> Calibration:
 
 def calibration_of_kind(kind: str, optimizer: str) -> Calibration:
     """That of nets of this kind, by a name of `CALIBRATIONS`, or a ValueError where none was tried."""
+    require_choice("optimizer", optimizer, CALIBRATIONS)
     if kind not in CALIBRATIONS[optimizer]:
         raise ValueError(
             f"no trial has trained {kind} by {trains(optimizer)} until they learn, so that none has a constant for "
@@ -353,6 +354,7 @@ def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid) -> str:
     That by which claims E1 hold tuned rates of nets of this kind to one step; of Muon beside AdamW in noise, the one
     that was nearest in these runs.
     """
+    require_net(net, loops=True, units=True)
     parts = [part for unit in net.units for part in unit.maps]
     normalised = any(part.normalises or part.couples_samples for part in parts) and not isinstance(net, TokenStream)
     is_relative = is_plain(net) or normalised or isinstance(net, TiedLoop)
