@@ -119,7 +119,8 @@ def test_carried_rates_of_pre_norm_transformers_are_warned_of():
     assert "GPTs of characters that learn" in carried.attrs["warnings"]
     same, said = sentences_of(mft.carry, 0.1, gpt(2), gpt(2), models.token_loss, [models.tokens()], **how)
     assert not said
-    assert same["rates"].values.tolist() == [0.1] * 4
+    # PyTorch adds in another order where memory is aligned otherwise, which is one rounding in some runs.
+    assert same["rates"].values == pytest.approx(0.1, rel=1e-12)
 
 
 def test_what_has_been_measured_is_not_measured_again():
