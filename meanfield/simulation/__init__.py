@@ -9,11 +9,12 @@ from meanfield.simulation.measures.pair_overlaps import PairOverlaps
 from meanfield.simulation.measures.propagation import ActivationStatistics, TangentPropagation, TokenStatistics
 from meanfield.simulation.measures.streams import UPDATES, ResidualEnergies, StreamUpdates
 from meanfield.simulation.one_step import all_batches, drawn_population, random_batches
-from meanfield.simulation.training.sharpness import Sharpness
+from meanfield.simulation.training.sharpness import WITH_STABLE_RATE, Sharpness
 from meanfield.simulation.training.trained import TrainedLosses, TrainedResidualEnergies
 
 __all__ = [
     "UPDATES",
+    "WITH_STABLE_RATE",
     "ActivationStatistics",
     "Energies",
     "FirstDirections",

@@ -25,6 +25,7 @@ from meanfield.common.estimates import DrawStatistic, Estimate, Means, quantiles
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array
 from meanfield.quantities.registry import SHARES, measured_dataset
+from meanfield.simulation.training.sharpness import stable_limit
 from meanfield.torch.models import RESET, call, trained
 from meanfield.torch.passes import Task, changes, gradients, outputs_of
 from meanfield.torch.scales import DRAWS, Described, name_of, require_live_weights, tasks
@@ -126,12 +127,12 @@ def _factor(behind: Stepped) -> float:
     """By which a stable rate times lambda_max is limited."""
     group = behind.group
     if issubclass(behind.optimizer, ADAM):
-        return 2 * (1 + float(group["betas"][0])) / (1 - float(group["betas"][0]))
+        return stable_limit(float(group["betas"][0]), averages=True)
     if not issubclass(behind.optimizer, torch.optim.SGD | torch.optim.RMSprop):
         raise ValueError(f"no limit of stable rates is known of {behind.optimizer.__name__}; {TAKES}")
     if group.get("nesterov") or group.get("dampening") or group.get("centered"):
         raise ValueError("no limit is taken of nesterov, dampening or centered: leave them out")
-    return 2 * (1 + group["momentum"])
+    return stable_limit(group["momentum"], averages=False)
 
 
 def _root_of_moments(behind: Stepped) -> torch.Tensor:

@@ -30,7 +30,7 @@ from meanfield.simulation.draws import draw_inputs
 from meanfield.simulation.measures.base import Measure
 from meanfield.simulation.measures.energies import Energies
 from meanfield.simulation.measures.step_scales import StepScales
-from meanfield.simulation.training.sharpness import Sharpness, rate_at
+from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.theory.learning_rate import law_over_depth
 from meanfield.theory.prediction import predict
 from meanfield.theory.tangent_kernels import mean_field_curvatures
@@ -228,7 +228,7 @@ class StableRateLaw(LawQuantity):
             curvatures = mean_field_curvatures(net, measure.inputs, measure.loss)
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             return Theory({}, {self.name: str(error)})
-        return Theory({(self.name, MEAN_FIELD): float(np.mean(rate_at(curvatures)))}, {})
+        return Theory({(self.name, MEAN_FIELD): float(np.mean(measure.rate_at(curvatures)))}, {})
 
 
 WHOLE = EnergyScale("learning_rate_scale", "eta*", companion=LABEL_SCALE, has_limit=True)

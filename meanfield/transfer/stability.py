@@ -1,4 +1,4 @@
-"""The learning rate at which gradient descent on a batch is just stable: drawn, of given weights, or predicted."""
+"""The learning rate at which steps on a batch are just stable: drawn, of given weights, or predicted."""
 
 import warnings
 from collections.abc import Sequence
@@ -10,19 +10,20 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from meanfield.common.seeds import checked_seed, stream
-from meanfield.common.validation import PremiseWarning, fingerprint, inputs_described, require_choice
+from meanfield.common.validation import PremiseWarning, fingerprint, require_choice
 from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.training import checked_pair
 from meanfield.execution.workers import Workers
 from meanfield.nets.inputs import require_classes
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import require_net
+from meanfield.optimizers.base import Optimizer
+from meanfield.optimizers.by_name import Hybrid
 from meanfield.quantities.registry import plain_dataset
 from meanfield.quantities.step_scales import STILL
-from meanfield.simulation.arrays import arrays_of
 from meanfield.simulation.training.data import checked_data
 from meanfield.simulation.training.losses import LOSSES
-from meanfield.simulation.training.sharpness import Sharpness, largest_curvature, rate_at, warn_unless_known
+from meanfield.simulation.training.sharpness import Sharpness, warn_unless_known
 from meanfield.simulation.weights import checked_weights
 from meanfield.theory.tangent_kernels import mean_field_curvatures
 
@@ -34,6 +35,9 @@ def stable_rate(
     data: tuple[ArrayLike, ArrayLike],
     *,
     loss: str = "cross_entropy",
+    optimizer: str | Optimizer | Hybrid = "sgd",
+    batch_size: int | None = None,
+    epsilon: float = 0.0,
     draws: int = 16,
     seed: int = 0,
     level: str | None = None,
@@ -42,18 +46,25 @@ def stable_rate(
     workers: int | Workers = 1,
     resume_in: Path | None = None,
 ) -> xr.Dataset:
-    """2 / lambda_max at initialisation: the rate above which full-batch gradient descent leaves a quadratic minimum.
+    """2 / lambda_max at initialisation: the rate above which steps on the full batch leave a quadratic minimum.
 
     lambda_max is the largest eigenvalue of the Gauss-Newton matrix J^T H J of the mean loss over the given batch, with
     J the derivative of the outputs with respect to all weights and H the loss's second derivative with respect to the
     outputs: (1/B)(diag(p) - p p^T) at each of B samples under cross-entropy, 1 / (M B) under squared loss with M
     outputs. It is found by Lanczos iterations on a backward pass and a tangent, to a relative residual of 1e-6.
+    Under momentum the limit is 2 (1 + beta) / lambda_max. Under AdamW it is 2 (1 + beta_1) / (1 - beta_1) over the
+    largest eigenvalue of p^(-1/2) J^T H J p^(-1/2), with p = sqrt(v) + epsilon, and v the mean over mini-batches of the
+    squared gradient at initialisation, element by element: second moments of training leave it.
 
     Args:
         net: any net or loop; its own number of samples counts for nothing here.
-        data: the batch, inputs and targets as for `train`. Targets are checked, and the curvature does not depend on
-            them.
+        data: the batch, inputs and targets as for `train`. Targets are checked; of them AdamW's v alone depends.
         loss: "cross_entropy" or "squared", as for `train`.
+        optimizer: "sgd", without momentum, "sgd_momentum" (0.9), "adamw", or `SGD` or `AdamW` of
+            `meanfield.optimizers`.
+        batch_size: AdamW's alone: samples of a mini-batch, taken in their order; all of them if left out. The last
+            samples, fewer than a batch, do not count for v.
+        epsilon: AdamW's alone.
         draws: nets to draw, at least 2; draw 0 is the net that `train` starts from under this seed.
         seed: root of all streams.
         level: None draws. "mean_field" predicts, at leading order in 1/width, the means over draws for nets of untied
@@ -65,7 +76,7 @@ def stable_rate(
         workers, resume_in: as for `simulate`.
 
     Returns:
-        Dataset of ``sharpness`` (lambda_max) and ``stable_rate`` (2 / lambda_max). Of drawn nets they are means, with
+        Dataset of ``sharpness`` (lambda_max) and ``stable_rate``, the limit over it. Of drawn nets they are means, with
         NAME_stderr and NAME_largest_share, and ``stable_rate_quantile`` says how single nets scatter. Both are
         dimensionless; lambda_max grows as n L in plain nets with a "he" or "fan_in" head. Where it is 0, as of nets
         whose units have died or outputs so large that their softmax is 0 or 1, the rate is infinite, without an error,
@@ -73,11 +84,12 @@ def stable_rate(
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, an unknown loss or level, a level together with
-            weights, a net that the level does not serve, cross-entropy of a single output.
+            weights or AdamW, a net that the level does not serve, cross-entropy of a single output, an optimizer of
+            which no limit is known, a batch_size or an epsilon without AdamW.
         MemoryError: more than the machine has.
         OverflowError: a curvature outside the range of floats.
 
-    Source: docs/theory.md section 21.
+    Source: docs/theory.md section 21; Cohen et al. 2021 and 2022 for momentum and second moments.
 
     Examples:
         >>> import numpy as np
@@ -87,6 +99,9 @@ def stable_rate(
         >>> net = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
         >>> mf.stable_rate(net, data, draws=2, seed=0)["stable_rate_quantile"].dims
         ('quantile',)
+        >>> adaptive = mf.stable_rate(net, data, optimizer="adamw", batch_size=8, draws=2, seed=0)
+        >>> adaptive.attrs["optimizer"]
+        'adamw'
     """
     require_net(net, units=True)
     require_choice("loss", loss, LOSSES)
@@ -94,18 +109,22 @@ def stable_rate(
     inputs, targets = checked_pair(data)
     require_classes(loss, net.output_shape[1])
     checked_data(net, inputs, targets, LOSSES[loss])
-    measure = Sharpness(inputs=inputs, loss=loss, backend=backend).settled(net)
+    of_moments: Any = {"optimizer": optimizer, "batch_size": batch_size, "epsilon": epsilon, "targets": targets}
+    measure = Sharpness(inputs=inputs, loss=loss, backend=backend, **of_moments).settled(net)
     if level == MEAN_FIELD:
         if weights is not None:
             raise ValueError("weights are given, and level 'mean_field' averages over weights: leave one of them out")
+        if measure.divides:
+            raise ValueError(
+                f"optimizer is {optimizer!r}, whose second moments level 'mean_field' has not: leave it out"
+            )
         return _single(net, measure, mean_field_curvatures(net, inputs, loss), {"level": level})
     if weights is None:
         drawn = simulate_all([Run(net, measure, draws, seed)], workers=workers, store=store_in(resume_in))[0]
         return _told(drawn, measure)
     own = checked_weights(net, weights)
     measure.require_memory(net, 1, 1)
-    start, arrays = stream(checked_seed(seed), "curvature", 0), arrays_of(backend, "float64")
-    largest, residual = largest_curvature(net, own, measure.inputs, loss, start, arrays)
+    largest, residual = measure.of_weights(net, own, stream(checked_seed(seed), "curvature", 0))
     warn_unless_known(np.array([largest]), np.array([residual]))
     told = "".join(map(fingerprint, own.values()))
     return _single(net, measure, np.array([largest]), {"level": "measured", "given_weights": told})
@@ -113,8 +132,8 @@ def stable_rate(
 
 def _single(net: Net, measure: Sharpness, curvatures: Any, attrs: dict[str, str]) -> xr.Dataset:
     """Means without errors."""
-    values = {"sharpness": np.mean(curvatures), "stable_rate": np.mean(rate_at(curvatures))}
-    made = plain_dataset(net, values, attrs | {"loss": measure.loss} | inputs_described(measure.inputs))
+    values = {"sharpness": np.mean(curvatures), "stable_rate": np.mean(measure.rate_at(curvatures))}
+    made = plain_dataset(net, values, attrs | {"loss": measure.loss} | measure.described)
     return _told(made, measure)
 
 

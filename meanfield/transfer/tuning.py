@@ -26,7 +26,7 @@ from meanfield.execution.run import Run, simulate_all, store_in
 from meanfield.execution.training import TrainingOptions, training_run, with_training_options
 from meanfield.execution.workers import Workers
 from meanfield.nets.net import Net
-from meanfield.optimizers.elementwise import SGD
+from meanfield.optimizers.elementwise import SGD, AdamW
 from meanfield.quantities.registry import measured_dataset, plain_dataset
 from meanfield.simulation.training.sharpness import Sharpness
 from meanfield.simulation.training.trained import IDLE, checked_rates
@@ -334,11 +334,30 @@ class Tuning:
         return tuple(self.checked.measure.seeds)
 
     def curvature(self) -> Run:
-        """Draws of the stable rate on the first samples; the first draw is the net of the first seed."""
-        inputs = np.asarray(self.data[0])[:CURVATURE_SAMPLES]
-        how = {"loss": self.options.loss, "precision": self.options.precision, "backend": self.options.backend}
-        measure = Sharpness(inputs=inputs, **how)
+        """Draws of descent's stable rate on the first samples; the first draw is the net of the first seed."""
+        inputs, _ = self._first_samples
+        how = self.options
+        measure = Sharpness(inputs=inputs, loss=how.loss, precision=how.precision, backend=how.backend)
         return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
+
+    def own_curvature(self) -> Run:
+        """The same of the optimizer that trains, in double precision, as its second moments may lie far apart.
+
+        Raises:
+            ValueError: it is none of `WITH_STABLE_RATE`.
+        """
+        (inputs, targets), how = self._first_samples, self.options
+        of_moments: dict[str, Any] = {"targets": targets, "epsilon": how.epsilon}
+        if how.batch_size is not None:
+            of_moments["batch_size"] = min(how.batch_size, len(inputs))
+        of_moments = of_moments if isinstance(how.method, AdamW) else {}
+        measure = Sharpness(inputs=inputs, loss=how.loss, optimizer=how.optimizer, backend=how.backend, **of_moments)
+        return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
+
+    @property
+    def _first_samples(self) -> tuple[Any, Any]:
+        inputs, targets = self.data
+        return np.asarray(inputs)[:CURVATURE_SAMPLES], np.asarray(targets)[:CURVATURE_SAMPLES]
 
     def silent_loss(self) -> float:
         """The loss of outputs 0, which a net has whose units have all died."""

@@ -9,7 +9,7 @@ training. The last two are rates in absolute terms, with nothing tuned.
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise, product
 from math import nan
@@ -23,6 +23,7 @@ from meanfield.common import Array, require_choice, require_positive
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.optimizers import IN_NOISE
+from meanfield.simulation import WITH_STABLE_RATE
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
 from meanfield.verification import Finding, tuned_rates
@@ -53,7 +54,7 @@ from sims.common.tuned_nets import (
     median_scales,
     own_seeds,
 )
-from sims.learning_rate_search import claims, conclusions, first_steps, printed_tables
+from sims.learning_rate_search import claims, conclusions, first_steps, named_rates, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 
 LISTED = "whether the rate that trains best follows the one-step scale"
@@ -174,6 +175,8 @@ PRESETS = {
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
 # The learning-rate finder that nets are put to.
 FINDER = RangeTest()
+# Optimizers with a stable rate that is not that of descent.
+OWN_STABLE_RATES = set(WITH_STABLE_RATE) - {"sgd"}
 # One step of whose optimizer a scale is of.
 STEPS = {
     "": "one step of the optimizer that trains",
@@ -200,7 +203,12 @@ VARIABLES = (
             f"rate that a range test suggests: {which} smoothed loss",
             "of every seed; NaN where the loss does not fall",
         )
-        for name, which in first_steps.SUGGESTIONS.items()
+        for name, which in named_rates.SUGGESTIONS.items()
+    ),
+    Variable(
+        named_rates.OWN_STABLE,
+        "largest stable rate of the optimizer that trains",
+        "median over drawn nets, at initialisation; where it is not descent and a limit is known",
     ),
     Variable("chance_loss", "loss where all classes have the same probability"),
     Variable("printed_slope", "slope of tuned rates in depth that is printed", source="Zhang et al. 2026, tables 1, 3"),
@@ -279,6 +287,9 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, options.families, depths)]),
         over({"family": options.families}, [_of_family(options, family) for family in options.families]),
     ]
+    if options.optimizer in OWN_STABLE_RATES:
+        own = [tuning.own_curvature() for tuning in tunings]
+        parts.append(over(axes, _own_stable_rates(simulate_all(own, workers=options.workers, store=results.pieces))))
     described = attributes(
         options,
         *("data", "sides", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"),
@@ -298,6 +309,15 @@ def _row(of_net: xr.Dataset, rates: Sequence[float]) -> dict[str, Any]:
     ends = ("", "_stderr")
     row |= {f"stable_rate{end}": float(stable[f"stable_rate_quantile{end}"]) for end in ends}
     return row | {name: of_net.attrs[name] for name in ("complete", "located")}
+
+
+def _own_stable_rates(drawn: Iterable[xr.Dataset]) -> list[dict[str, float]]:
+    """Medians over drawn nets of the stable rate of the optimizer that trains, with their errors."""
+    typical = [of_net.sel(quantile=0.5) for of_net in drawn]
+    return [
+        {f"{named_rates.OWN_STABLE}{end}": float(of_net[f"stable_rate_quantile{end}"]) for end in ("", "_stderr")}
+        for of_net in typical
+    ]
 
 
 def _step_scales(options: argparse.Namespace, results: Results, tunings: Sequence[Tuning]) -> list[dict[str, float]]:
@@ -333,7 +353,7 @@ def _range_tests(options: argparse.Namespace, results: Results, tunings: Sequenc
         for place, tuning in zip(places, tunings, strict=True)
     ]
     tested = map(FINDER.suggested, simulate_all(runs, workers=options.workers, store=results.pieces))
-    names = [f"seed_{name}_rate" for name in first_steps.SUGGESTIONS]
+    names = [f"seed_{name}_rate" for name in named_rates.SUGGESTIONS]
     return [{name: of_net[name].values for name in names} for of_net in tested]
 
 
@@ -368,7 +388,9 @@ WORDS = {
     "white": "the mean field's learning-rate scale eta* of the label term, of white inputs and labels, under plain "
     "gradient descent; of loops, of the stream. Images, labels, loss and optimizer of the nets that train are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
-    "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation: the median over 16 nets.",
+    "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation, the median over 16 nets: the "
+    "largest stable rate of descent. Under AdamW 38 over the curvature in units of its second moments, those of "
+    "mini-batches at initialisation; under momentum of 0.9, 3.8 / lambda_max.",
     "steepest, tenth": "rates that a range test (learning-rate finder) suggests, over the tuned one: one run of 100 "
     "steps from 1e-7 to 10; of the steepest descent of the smoothed loss, and a tenth of the rate of its least; "
     "medians over seeds that have one.",
@@ -410,7 +432,7 @@ SLOPE_TABLE = Table(
         _slope_column("white", lambda at: number(claims.scale_slope(at, "one_step_scale"))),
         _slope_column("weighted", lambda at: fitted(claims.weighted_slope(at))),
         _slope_column("law", _law_cell),
-        _slope_column("stable", lambda at: number(claims.scale_slope(at, "stable_rate"))),
+        _slope_column("stable", lambda at: number(claims.scale_slope(at, named_rates.stable_name(at)))),
         Column("papers", "printed_slope"),
     ],
 )
@@ -456,7 +478,7 @@ LOCAL_TABLE = Table("local table", "Local slopes of the tuned rate", ["family"],
 
 
 def _tuned_over_stable(at: xr.Dataset) -> str:
-    return number(10.0 ** float(at["tuned_rate_log10"]) / float(at["stable_rate"]))
+    return number(10.0 ** float(at["tuned_rate_log10"]) / float(at[named_rates.stable_name(at)]))
 
 
 def _least_mean_loss(at: xr.Dataset) -> str:
@@ -472,7 +494,7 @@ RATE_TABLE = Table(
     [
         Column("tuned rate", lambda at: number(10.0 ** float(at["tuned_rate_log10"]))),
         Column("+- decades", decades),
-        Column("stable", lambda at: number(float(at["stable_rate"]))),
+        Column("stable", lambda at: number(float(at[named_rates.stable_name(at)]))),
         Column("tuned/stable", _tuned_over_stable),
         Column("least mean loss", _least_mean_loss),
         Column("seeds", lambda at: f"{int(at['located'])} of {at.sizes['draw']}"),
@@ -521,17 +543,19 @@ def _over_tuned(at: xr.Dataset, name: str) -> str:
 
 
 def _suggested(at: xr.Dataset, name: str) -> str:
-    log_rate, _ = first_steps.suggestion(at, name)
+    log_rate, _ = named_rates.suggestion(at, name)
     return number(10.0 ** (float(log_rate) - float(at["tuned_rate_log10"])))
 
 
 def _named_columns(dataset: xr.Dataset) -> list[Column]:
     names = {f"{HEADERS[whose]}{of}": f"{whose}{of}_scale" for whose in ("", tuned_rates.NOISE) for of in OF}
-    names = {header: name for header, name in names.items() if name in dataset} | {"2/lambda_max": "stable_rate"}
+    names = {header: name for header, name in names.items() if name in dataset} | {
+        "stable": named_rates.stable_name(dataset)
+    }
     return [
         Column("loss", _learns),
         *(Column(header, partial(_over_tuned, name=name)) for header, name in names.items()),
-        *(Column(name, partial(_suggested, name=name)) for name in first_steps.SUGGESTIONS),
+        *(Column(name, partial(_suggested, name=name)) for name in named_rates.SUGGESTIONS),
     ]
 
 
@@ -561,7 +585,12 @@ def _without_parabola(dataset: xr.Dataset) -> str:
 
 
 def _findings(dataset: xr.Dataset) -> list[Finding]:
-    return [*claims.findings(dataset), *first_steps.findings(dataset), *printed_tables.findings(dataset)]
+    return [
+        *claims.findings(dataset),
+        *first_steps.findings(dataset),
+        *named_rates.findings(dataset),
+        *printed_tables.findings(dataset),
+    ]
 
 
 REPORT = Report(
@@ -585,7 +614,7 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=(*CLAIMS, *first_steps.CLAIMS, *printed_tables.CLAIMS),
+    claims=(*CLAIMS, *first_steps.CLAIMS, *named_rates.CLAIMS, *printed_tables.CLAIMS),
     # The images of a run without --data.
     require_installed=partial(images.require_installed, "digits"),
 )

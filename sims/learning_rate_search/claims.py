@@ -143,9 +143,9 @@ def judge_placement(dataset: xr.Dataset) -> Contest | Ruling:
     )
 
 
-def log_ratio(dataset: xr.Dataset) -> Array:
+def log_ratio(dataset: xr.Dataset, stable: str = "stable_rate") -> Array:
     """log10 of tuned over stable rates, (family, depth); NaN where no minimum was met."""
-    return np.asarray((dataset["tuned_rate_log10"] - np.log10(dataset["stable_rate"])).values)
+    return np.asarray((dataset["tuned_rate_log10"] - np.log10(dataset[stable])).values)
 
 
 def _ratio_errors(dataset: xr.Dataset) -> tuple[Array, Array]:

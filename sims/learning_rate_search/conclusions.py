@@ -9,7 +9,7 @@ from meanfield.common import Array
 from meanfield.verification import Finding, Verdict, combined, tuned_rates
 from sims.common.report import answer, folded
 from sims.common.training_data import TRANSFORMER
-from sims.learning_rate_search import claims
+from sims.learning_rate_search import claims, named_rates
 
 # The precision of a tuned rate that the report names the seeds for, in decades.
 PRECISE = 0.02
@@ -73,7 +73,7 @@ def _unmet(dataset: xr.Dataset) -> list[str]:
 
 def advice(dataset: xr.Dataset) -> str:
     """What an engineer may do, in the numbers of this run."""
-    ratio = claims.log_ratio(dataset)
+    ratio = claims.log_ratio(dataset, stable := named_rates.stable_name(dataset))
     if not (known := np.isfinite(ratio)).any():
         least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
         return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
@@ -82,7 +82,7 @@ def advice(dataset: xr.Dataset) -> str:
         learns,
         f"In practice: {to_do(list(map(str, dataset['family'].values)), dataset.attrs['optimizer'])}",
         f"Here {_where(dataset)}.",
-        with_nothing_tuned(dataset.attrs["optimizer"], 10 ** ratio[known]),
+        with_nothing_tuned(dataset.attrs["optimizer"], stable, 10 ** ratio[known]),
         f"A tuned rate from one seed is uncertain by {np.median(spreads(dataset)):.2f} decades in the median net:"
         f" losses are rugged where training is barely stable. {seeds_needed(dataset)}",
     ]
@@ -114,13 +114,13 @@ def to_do(families: list[str], optimizer: str) -> str:
     return " ".join(words)
 
 
-def with_nothing_tuned(optimizer: str, ratio: Array) -> str:
-    if optimizer != "sgd":
+def with_nothing_tuned(optimizer: str, stable: str, ratio: Array) -> str:
+    if stable != named_rates.OWN_STABLE and optimizer != "sgd":
         return f"With nothing tuned: 2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}."
+    named = "2 / lambda_max" if optimizer == "sgd" else f"the stable rate of {optimizer} at initialisation"
     return (
-        f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times 2 / lambda_max"
-        " (mf.stable_rate) over all nets of this run that have a minimum, in the median"
-        f" {np.median(ratio):.2g} times."
+        f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times {named} (mf.stable_rate) "
+        f"over all nets of this run that have a minimum, in the median {np.median(ratio):.2g} times."
     )
 
 

@@ -14,7 +14,7 @@ from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
-from sims.learning_rate_search import first_steps
+from sims.learning_rate_search import first_steps, named_rates
 from tests.sims.claim_controls import ERROR, all_learned, scattered
 
 RUN = "learning_rate_search-optimizer-adamw"
@@ -89,15 +89,15 @@ def test_a_rival_is_far_from_the_claim_somewhere(followed):
 def test_named_rates_are_judged_on_families_that_fitted_nothing(followed):
     """All rates by the outputs' scale, over a constant of 3: within a factor of 1.9, and not of 2.1."""
     exact = followed.assign(tuned_rate_log10=np.log10(followed["outputs_scale"] / 3))
-    assert first_steps.calibration(exact) == ("outputs", pytest.approx(np.log10(3)))
-    assert first_steps.judge_named(exact).verdict is Verdict.CONFIRMED
+    assert named_rates.calibration(exact) == ("outputs", pytest.approx(np.log10(3)))
+    assert named_rates.judge_named(exact).verdict is Verdict.CONFIRMED
     held = np.array([tuned_rates.ON in str(family) for family in exact["family"].values])
     shift = xr_like(exact, held)
     for factor, verdict in ((1.9, Verdict.CONFIRMED), (2.1, Verdict.REFUTED), (1 / 2.1, Verdict.REFUTED)):
         moved = exact.assign(tuned_rate_log10=exact["tuned_rate_log10"] + np.log10(factor) * shift)
-        assert first_steps.judge_named(moved).verdict is verdict
+        assert named_rates.judge_named(moved).verdict is verdict
     alone = exact.isel(family=~held)
-    assert first_steps.judge_named(alone).verdict is Verdict.INCONCLUSIVE
+    assert named_rates.judge_named(alone).verdict is Verdict.INCONCLUSIVE
 
 
 def xr_like(dataset, held):
@@ -105,20 +105,21 @@ def xr_like(dataset, held):
     return dataset["tuned_rate_log10"] * 0 + np.where(held, 1.0, 0.0)[:, None]
 
 
-def _named(one_step=1.0, steepest=1.0, tenth=1.0, draws=64):
-    """Residual nets of both kinds on both data, of which one step and a range test name the tuned rate so many times.
+def _named(one_step=1.0, steepest=1.0, tenth=1.0, stable=1.0, draws=64):
+    """Residual nets of both kinds on both data, of which one step and others name the tuned rate so many times.
 
     On the data that fit constants one step is exact.
     """
     families, depths = list(first_steps.BY_KIND), [2, 4, 8, 16]
     tuned = xr.DataArray(np.linspace(-2.0, -0.5, 16).reshape(4, 4), {"family": families, "depth": depths})
-    fitted = {first_steps.kind_of(name): name for name in reversed(families)}.values()
-    off = xr.DataArray([1.0 if name in fitted else one_step for name in families], {"family": families})
-    connected = [first_steps.kind_of(name) == first_steps.CONNECTED for name in families]
+    fits = xr.DataArray([name in named_rates.FITTED.values() for name in families], {"family": families})
+    off = xr.where(fits, 1.0, one_step)
+    connected = [named_rates.kind_of(name) == named_rates.CONNECTED for name in families]
     scale = 10**tuned * off * (0.5 + 3 * xr.DataArray(connected, {"family": families}))
     noise = np.random.default_rng(0).normal(scale=0.02, size=(4, 4, draws))
     suggested = 10 ** (tuned + xr.DataArray(noise, dims=[*tuned.dims, "draw"]))
     values = {f"{of}_scale": scale for of in ("outputs", "relative", "last", "absolute")}
+    values |= {"stable_rate": 20 * 10**tuned * xr.where(fits, 1.0, stable)}
     values |= {f"{name}_stderr": 0.01 * values[name] for name in list(values)}
     values |= {f"seed_{name}_rate": suggested * far for name, far in (("steepest", steepest), ("tenth", tenth))}
     values |= {"tuned_rate_log10": tuned, "tuned_rate_log10_stderr": 0 * tuned + 0.005, "located": 0 * tuned + draws}
@@ -132,7 +133,7 @@ def _named_by_starting(dataset, off=1.0):
     rates = []
     for name in exact["family"].values:
         optimizer = exact.attrs["optimizer"]
-        kind = first_steps.KINDS[first_steps.kind_of(str(name))]
+        kind = named_rates.KINDS[named_rates.kind_of(str(name))]
         constant = transfer.calibration_of_kind(kind, IN_NOISE.get(optimizer, optimizer))
         scale = f"{constant.of}_scale"
         if optimizer in IN_NOISE:
@@ -149,11 +150,11 @@ def _named_by_starting(dataset, off=1.0):
 def test_starting_rates_are_held_to_the_factor_that_they_state(smoke_runs, off, verdict):
     """Under AdamW 2.4 of fully-connected nets, and 1.6 of convolutional ones, which alone refute 1.7."""
     moved = _named_by_starting(smoke_runs[CLAIMS["E2d"].checks[1].run], off)
-    finding = first_steps.judge_starting(moved)
+    finding = named_rates.judge_starting(moved)
     assert finding.verdict is verdict
     assert f"residual mlp init {off:.2g}, {off:.2g}; " in finding.evidence
     idle = moved.assign(chance_loss=moved["chance_loss"].where(moved["family"] != "residual cnn init on mnist", 0))
-    finding = first_steps.judge_starting(idle)
+    finding = named_rates.judge_starting(idle)
     assert (finding.verdict, finding.evidence) == (
         Verdict.INCONCLUSIVE,
         "no net of residual cnn init on mnist learns",
@@ -164,8 +165,8 @@ def test_starting_rates_are_held_to_the_factor_that_they_state(smoke_runs, off, 
 def test_starting_rates_of_other_optimizers_go_by_their_own_step(smoke_runs, optimizer):
     """Of Muon with AdamW by the step in noise, whose scales alone are right here."""
     exact = _named_by_starting(smoke_runs[CLAIMS["E2d"].checks[0].run].assign_attrs(optimizer=optimizer))
-    assert first_steps.judge_starting(exact).verdict is Verdict.CONFIRMED
-    unknown = first_steps.judge_starting(exact.assign_attrs(optimizer="sophia"))
+    assert named_rates.judge_starting(exact).verdict is Verdict.CONFIRMED
+    unknown = named_rates.judge_starting(exact.assign_attrs(optimizer="sophia"))
     assert (unknown.verdict, unknown.evidence) == (Verdict.INCONCLUSIVE, "sophia has no constant")
 
 
@@ -189,38 +190,67 @@ def test_a_learning_rate_finder_is_the_rival_by_the_better_of_its_rules():
         Verdict.INCONCLUSIVE: _named(one_step=1.5, steepest=1.5, tenth=5.0),
     }
     for verdict, dataset in decided.items():
-        finding = first_steps.judge_finder(dataset)
+        finding = named_rates.judge_finder(dataset)
         assert finding.verdict is verdict
         assert finding.evidence.startswith("of 8 nets one step off by 0.18 decades, 1.5 .. 1.5 times the tuned rate")
     assert re.search(r"; range test, tenth, off by 0\.70 decades, (4\.9|5) \.\. 5", finding.evidence)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_stable_rate_is_the_rival_by_a_constant_of_its_own(own):
+    """That of the optimizer that trains, where the run has it."""
+    decided = {
+        Verdict.CONFIRMED: _named(one_step=1.5, stable=0.3),
+        Verdict.REFUTED: _named(one_step=1.5, stable=0.9),
+        Verdict.INCONCLUSIVE: _named(one_step=1.5, stable=1.5),
+    }
+    for verdict, dataset in decided.items():
+        if own:
+            parts = {f"own_stable_rate{end}": dataset[f"stable_rate{end}"] for end in ("", "_stderr")}
+            dataset = dataset.assign(parts | {"stable_rate": dataset["outputs_scale"]})
+        finding = named_rates.judge_curvature(dataset)
+        assert finding.verdict is verdict
+        assert finding.evidence.startswith("of 8 nets one step off by 0.18 decades, 1.5 .. 1.5 times the tuned rate")
+    assert "the stable rate off by 0.18 decades, 1.5 .. 1.5" in finding.evidence
+    assert named_rates.judge_curvature(dataset.drop_sel(family="residual cnn init")).evidence.endswith("was not run")
+
+
+def test_errors_of_the_stable_rate_average_out_and_those_of_constants_over_their_kind():
+    far = _named(one_step=1.5, stable=0.3)
+    of_scale = 0.01 / np.log(10)
+    of_constant = np.hypot(0.005, of_scale) / 2
+    square = 8 * ((2 * 0.005) ** 2 + 2 * of_scale**2) + 2 * 2 * (4 * of_constant) ** 2
+    expected = (np.log10(1 / 0.3) - np.log10(1.5)) / (np.sqrt(square) / 8)
+    shown = re.search(r", rival ([\d.]+)", named_rates.judge_curvature(far).evidence)
+    assert float(shown[1]) == pytest.approx(expected, rel=2e-3)
 
 
 @pytest.mark.parametrize(("steepest", "of_tuned"), [(3.0, 0.0), (0.3, 2 * 0.005)])
 def test_errors_of_nets_average_out_and_those_of_constants_over_their_kind(steepest, of_tuned):
     """An error of the tuned rate moves both distances alike where both lie to one side, and twice where they do not."""
     far = _named(one_step=1.5, steepest=steepest, tenth=90.0)
-    named = first_steps.NamedByKind.of(far)
+    named = named_rates.NamedByKind.of(far)
     of_scale = 0.01 / np.log(10)
     assert named.of_constant.values == pytest.approx(np.hypot(0.005, of_scale) / 2)
-    log_rate, of_finder = first_steps.suggestion(far.sel(family=named.off["family"]), "steepest")
+    log_rate, of_finder = named_rates.suggestion(far.sel(family=named.off["family"]), "steepest")
     logs = np.log10(far["seed_steepest_rate"]).sel(family=named.off["family"])
     assert of_finder.values == pytest.approx(np.sqrt(np.pi / 2) * logs.std("draw", ddof=1).values / 8)
     square = 8 * (of_tuned**2 + of_scale**2) + float((of_finder**2).sum()) + 2 * (4 * float(named.of_constant[0])) ** 2
     finder = log_rate - far["tuned_rate_log10"].sel(family=named.off["family"])
     expected = (float(abs(finder).mean()) - np.log10(1.5)) / (np.sqrt(square) / 8)
-    shown = re.search(r", rival ([\d.]+)", first_steps.judge_finder(far).evidence)
+    shown = re.search(r", rival ([\d.]+)", named_rates.judge_finder(far).evidence)
     assert float(shown[1]) == pytest.approx(expected, rel=2e-3)
 
 
 def test_errors_that_no_nets_reduce_are_known():
     """Of tuned rates only the scatter of nets falls with nets, of range tests all, of one step none."""
     far = _named(one_step=1.5, steepest=3.0, tenth=90.0)
-    named = first_steps.NamedByKind.of(far)
-    _, of_finder = first_steps.suggestion(far.sel(family=named.off["family"]), "steepest")
+    named = named_rates.NamedByKind.of(far)
+    _, of_finder = named_rates.suggestion(far.sel(family=named.off["family"]), "steepest")
     of_scale, of_finders = 0.01 / np.log(10), float((of_finder**2).sum())
     total = 8 * of_scale**2 + of_finders + 2 * 16 * (0.005**2 + of_scale**2) / 4
     for share in (0.0, 0.25, 1.0):
-        fixed = first_steps.judge_finder.decide(scattered(far, share)).fixed
+        fixed = named_rates.judge_finder.decide(scattered(far, share)).fixed
         assert fixed == pytest.approx(1 - (of_finders + 2 * 16 * share * 0.005**2 / 4) / total)
 
 
@@ -231,7 +261,7 @@ def test_nets_that_count_nothing_lend_no_band():
     part = dataset.assign(
         located=dataset["located"].where(~lost, 1), final_loss=dataset["final_loss"].where(~lost, 2.3)
     )
-    for judge in (first_steps.judge_finder, first_steps.judge_named_by_kind):
+    for judge in (named_rates.judge_finder, named_rates.judge_named_by_kind):
         assert judge(part).verdict is judge(dataset).verdict is Verdict.CONFIRMED
 
 
@@ -239,13 +269,13 @@ def test_nets_without_a_suggestion_are_left_out_and_none_is_said():
     dataset = _named(one_step=1.5, steepest=0.3, tenth=0.1)
     rates = dataset["seed_tenth_rate"]
     part = dataset.assign(seed_tenth_rate=rates.where(rates["depth"] > 2))
-    assert first_steps.judge_finder(part).evidence.startswith("of 6 nets ")
-    nowhere = first_steps.judge_finder(dataset.assign(seed_tenth_rate=np.nan * rates))
+    assert named_rates.judge_finder(part).evidence.startswith("of 6 nets ")
+    nowhere = named_rates.judge_finder(dataset.assign(seed_tenth_rate=np.nan * rates))
     assert (nowhere.verdict, nowhere.evidence) == (
         Verdict.INCONCLUSIVE,
         "the range test suggests no rate for any net",
     )
-    idle = first_steps.judge_finder(dataset.assign(final_loss=dataset["final_loss"] + 2))
+    idle = named_rates.judge_finder(dataset.assign(final_loss=dataset["final_loss"] + 2))
     assert idle.evidence == "of a family no net learns"
 
 
@@ -406,9 +436,20 @@ def _finder_is_off(runs):
     rates = {name: 3 * 10 ** dataset["tuned_rate_log10"] for name, dataset in exact.items()}
     scatter = xr.DataArray([0.999, 1.001], dims="draw")
     return {
-        name: dataset.assign({f"seed_{rule}_rate": rates[name] * scatter for rule in first_steps.SUGGESTIONS})
+        name: dataset.assign({f"seed_{rule}_rate": rates[name] * scatter for rule in named_rates.SUGGESTIONS})
         for name, dataset in exact.items()
     }
+
+
+def _curvature_is_off(runs):
+    """Nets are tuned where the outputs move by 1, and stable rates are off by a factor of three on the judged data."""
+    made = {}
+    for name, dataset in _named_by_outputs("E2e")(runs).items():
+        fits = [family in named_rates.FITTED.values() for family in dataset["family"].values]
+        rates = 10 ** dataset["tuned_rate_log10"] * xr.DataArray(np.where(fits, 1.0, 3.0), dims="family")
+        stable = named_rates.stable_name(dataset)
+        made[name] = dataset.assign({stable: rates, f"{stable}_stderr": ERROR * rates})
+    return made
 
 
 def _noise_is_right(runs):
@@ -426,6 +467,7 @@ CONTROLS = {
     "E2d": _starting_is_right,
     "E1f": _noise_is_right,
     "E2c": _finder_is_off,
-    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d", "E1g")},
+    "E2e": _curvature_is_off,
+    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d", "E1g", "E1h")},
     **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
 }

@@ -17,7 +17,7 @@ from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_scale.claims import finite_depth_slope
 from sims.learning_rate_search import __main__ as study
-from sims.learning_rate_search import claims, conclusions, first_steps, printed_tables
+from sims.learning_rate_search import claims, conclusions, first_steps, named_rates, printed_tables
 from sims.learning_rate_search.__main__ import STUDY as simulation
 from tests.sims.claim_controls import ERROR, all_learned, families_of, with_families
 from tests.sims.commands import finished_run
@@ -70,9 +70,9 @@ def test_a_range_test_is_that_of_the_library(finished):
     how = {"batch_size": 16, "precision": "float32"}
     tested = mf.range_test(net, data, seeds=seeds_of("range test mlp", 4), **how)
     at = finished.sel(family="mlp", depth=4)
-    for name in first_steps.SUGGESTIONS:
+    for name in named_rates.SUGGESTIONS:
         np.testing.assert_array_equal(tested[f"seed_{name}_rate"], at[f"seed_{name}_rate"])
-        log_rate, error = first_steps.suggestion(at, name)
+        log_rate, error = named_rates.suggestion(at, name)
         assert 10 ** float(log_rate) == pytest.approx(float(tested[f"{name}_rate"]))
         assert float(error) > 0
 
@@ -121,8 +121,8 @@ def test_only_gradient_descent_is_held_to_the_curvature(made_up):
     assert len(by_lion) == len(claims.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
     assert not any("lambda_max" in finding.claim for finding in by_lion)
     ratio = np.array([0.009, 0.019])
-    assert "says nothing of lion" in conclusions.with_nothing_tuned("lion", ratio)
-    assert "0.009 to 0.019 times" in conclusions.with_nothing_tuned("sgd", ratio)
+    assert "says nothing of lion" in conclusions.with_nothing_tuned("lion", "stable_rate", ratio)
+    assert "0.009 to 0.019 times" in conclusions.with_nothing_tuned("sgd", "stable_rate", ratio)
 
 
 def test_slopes_and_errors_are_those_of_least_squares(made_up):

@@ -178,3 +178,19 @@ def test_one_of_several_outputs_is_taken_by_forward():
 class Both(torch.nn.Linear):
     def forward(self, x):
         return super().forward(x.flatten(2)[..., :6]), x
+
+
+@pytest.mark.parametrize("family", ["mlp", "residual", "pre-norm"])
+def test_adamw_s_second_moments_from_rest_are_those_of_a_net_of_the_family(family):
+    """Where they are those of one gradient; descent has another rate."""
+    net, make = FAMILIES[family]
+    data = data_of(net, np.random.default_rng(0))
+    adamw = partial(torch.optim.AdamW, lr=1e-3, betas=(0.9, 0.95), eps=1e-6)
+    expected = mf.stable_rate(spec_of(family), data, optimizer="adamw", epsilon=1e-6, draws=3)
+    measured = mft.stable_rate(
+        twins.factory(net, make), LOSSES["cross_entropy"], batches_of(net, data), optimizer=adamw, draws=3
+    )
+    for name in ("sharpness", "stable_rate"):
+        np.testing.assert_allclose(measured[name], expected[name], rtol=1e-5, err_msg=name)
+    descent = mf.stable_rate(spec_of(family), data, draws=3)
+    assert abs(float(descent["stable_rate"] / expected["stable_rate"]) - 1) > 0.1

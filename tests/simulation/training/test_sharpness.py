@@ -1,6 +1,6 @@
 """The largest curvature of a loss: against JAX's own matrices, and against what gradient descent does."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ import pytest
 import meanfield as mf
 from meanfield.nets.maps import Linear, Weight
 from meanfield.nets.net import Chain, Unit
+from meanfield.optimizers import SGD, AdamW
 from meanfield.simulation.arrays import NUMPY
 from meanfield.simulation.training import sharpness
 from meanfield.simulation.training.data import drawn_weights
@@ -61,19 +62,39 @@ def jacobian(name, seed):
         return np.asarray(value), np.concatenate(parts, axis=1)
 
 
-def dense_curvature(name, seed, targets, loss):
-    """The largest eigenvalue of J^T H J, written out by JAX."""
+def loss_of(output, targets, loss):
+    if loss == "squared":
+        return jnp.mean((output.reshape(targets.shape) - targets) ** 2) / 2
+    logs = jax.nn.log_softmax(output, axis=1).reshape(len(targets), output.shape[1], -1)
+    return -jnp.take_along_axis(logs, targets.reshape(len(targets), 1, -1), axis=1).mean()
 
-    def value(output):
-        if loss == "squared":
-            return jnp.mean((output.reshape(targets.shape) - targets) ** 2) / 2
-        logs = jax.nn.log_softmax(output, axis=1).reshape(len(targets), output.shape[1], -1)
-        return -jnp.take_along_axis(logs, targets.reshape(len(targets), 1, -1), axis=1).mean()
 
+def dense_curvature(name, seed, targets, loss, divisors=1.0):
+    """The largest eigenvalue of p^(-1/2) J^T H J p^(-1/2), written out by JAX."""
     output, slopes = jacobian(name, seed)
     with jax.enable_x64(True):
-        hessian = np.asarray(jax.jit(jax.hessian(value))(output)).reshape(output.size, output.size)
-    return np.linalg.eigvalsh(slopes.T @ hessian @ slopes)[-1]
+        hessian = jax.jit(jax.hessian(partial(loss_of, targets=targets, loss=loss)))(output)
+    slopes = slopes / np.sqrt(divisors)
+    return np.linalg.eigvalsh(slopes.T @ np.asarray(hessian).reshape(output.size, output.size) @ slopes)[-1]
+
+
+def divisors_of(name, seed, data, loss, batch_size, epsilon):
+    """p: roots of the mean over mini-batches of squared gradients, by JAX, in a row; infinite where there is none."""
+    net, (inputs, targets) = NETS[name], data
+    weights = dict(zip(net.weights, shaped(net, seed), strict=True))
+    squares = 0.0
+    with jax.enable_x64(True):
+
+        def value(given, x, y):
+            return loss_of(derivable.values_and_output(net, given, x)[1], y, loss)
+
+        slope, firsts = jax.jit(jax.grad(value)), range(0, SAMPLES - batch_size + 1, batch_size)
+        for first in firsts:
+            batch = slice(first, first + batch_size)
+            by_weight = slope(weights, jnp.asarray(inputs[batch]), jnp.asarray(targets[batch]))
+            squares = squares + np.concatenate([np.asarray(part).ravel() for part in by_weight.values()]) ** 2
+    roots = np.sqrt(squares / len(firsts))
+    return np.where(roots > 1e-14 * roots.max(), roots + epsilon, np.inf)
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
@@ -88,6 +109,37 @@ def test_the_largest_curvature_is_that_of_jax(name, loss):
     np.testing.assert_allclose(given.stable_rate, 2 / expected, rtol=1e-6)
     other = mf.stable_rate(net, data, loss=loss, weights=shaped(net, 4))
     assert abs(other.sharpness - expected) > 1e-3 * expected
+
+
+@pytest.mark.parametrize(("batch_size", "epsilon"), [(2, 0.0), (5, 1e-3)])
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
+@pytest.mark.parametrize("name", NETS)
+def test_in_units_of_second_moments_it_is_that_of_jax(name, loss, batch_size, epsilon):
+    """Of AdamW: what is left over of a batch counts for the curvature alone, and momentum for the limit alone."""
+    net = NETS[name]
+    data, weights = batch_of(net, loss), shaped(net, 3)
+    divisors = divisors_of(name, 3, data, loss, batch_size, epsilon)
+    expected = dense_curvature(name, 3, data[1], loss, divisors)
+    how = {"loss": loss, "weights": weights, "batch_size": batch_size, "epsilon": epsilon}
+    given = mf.stable_rate(net, data, optimizer="adamw", **how)
+    np.testing.assert_allclose(given.sharpness, expected, rtol=1e-6)
+    np.testing.assert_allclose(given.stable_rate, 38 / expected, rtol=1e-6)
+    slower = mf.stable_rate(net, data, optimizer=AdamW(beta1=0.5), **how)
+    np.testing.assert_allclose(slower.stable_rate, 6 / expected, rtol=1e-6)
+    other = mf.stable_rate(net, data, optimizer="adamw", **how | {"batch_size": 4})
+    assert abs(other.sharpness - expected) > 1e-3 * expected
+
+
+def test_momentum_moves_the_limit():
+    """2 (1 + beta) / lambda_max, just below which descent with momentum is stable on a parabola, and just above not."""
+    net = one_layer()
+    data = batch_of(net)
+    plain, fast = (mf.stable_rate(net, data, loss="squared", optimizer=SGD(beta), draws=2) for beta in (0.0, 0.6))
+    np.testing.assert_allclose(fast.stable_rate, 1.6 * plain.stable_rate, rtol=1e-9)
+    rate = float(fast.stable_rate)
+    trained = mf.train(net, data, loss="squared", optimizer=SGD(0.6), rates=[0.98 * rate, 1.02 * rate], steps=800)
+    below, above = trained.final_loss.values[:, 0]
+    assert below < float(trained.loss[0, 0, 0]) < 1e2 * float(trained.loss[0, 0, 0]) < above
 
 
 @pytest.mark.parametrize("loss", [Squared(), CrossEntropy(), Logistic()], ids=lambda law: type(law).__name__)
@@ -218,6 +270,12 @@ REFUSED = {
     "weights at a level": ({"level": "mean_field", "weights": shaped(NET, 0)}, ValueError, "leave one"),
     "other weights": ({"weights": shaped(NET, 0)[1:]}, ValueError, "weights has 2 arrays"),
     "one class": ({"net": mf.MLP(depth=1, width=6, outputs=1), "data": (INPUTS, 0 * LABELS)}, ValueError, "one output"),
+    "no limit": ({"optimizer": "lion"}, ValueError, "'lion', of which no limit of stable rates is known; give one of"),
+    "no optimizer": ({"optimizer": None}, ValueError, "optimizer is None"),
+    "moments of descent": ({"batch_size": 2}, ValueError, "optimizer is 'sgd'; leave them out"),
+    "too large a batch": ({"optimizer": "adamw", "batch_size": 9}, ValueError, "batch_size is 9"),
+    "moments at a level": ({"optimizer": "adamw", "level": "mean_field"}, ValueError, "level 'mean_field' has not"),
+    "a negative epsilon": ({"optimizer": "adamw", "epsilon": -1.0}, ValueError, "epsilon is -1; it must be positive"),
     "too much memory": ({"net": mf.MLP(depth=99, width=60_000, input_width=6, outputs=3)}, MemoryError, "GiB"),
     "tied weights": ({"net": mf.TiedLoop(depth=2, width=6), "level": "mean_field"}, ValueError, "several places"),
 }
