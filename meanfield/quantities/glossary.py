@@ -299,11 +299,13 @@ trained_loss = C [update]
 CURVATURE = """
 sharpness = lambda_max
     largest eigenvalue of J^T H J on a batch at initialisation, J the derivative of the outputs with respect to the
-    weights and H the loss's second derivative with respect to the outputs (the Gauss-Newton matrix)
+    weights and H the loss's second derivative with respect to the outputs (the Gauss-Newton matrix); under AdamW in
+    units of the roots of its second moments
     scaling: n L under a "he" or "fan_in" head in plain nets
     source: docs/theory.md section 21
 stable_rate = 2 / lambda_max
-    largest learning rate at which full-batch gradient descent is stable in the loss's quadratic model
+    largest learning rate at which steps on the full batch are stable in the loss's quadratic model; with momentum beta
+    2 (1 + beta) / lambda_max, under AdamW 2 (1 + beta_1) / (1 - beta_1) / lambda_max
     scaling: 1 / (n L) under a "he" or "fan_in" head in plain nets
     source: docs/theory.md section 21
 stable_rate_quantile = Q_p(2 / lambda_max) [quantile]

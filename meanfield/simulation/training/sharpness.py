@@ -281,7 +281,7 @@ def _passed(net: Net, weights: Mapping[str, Array], inputs: Any, arrays: Arrays)
 
 
 # The change of the outputs (1, M, B, T) when weights step along what errors there make of them.
-Moved = Callable[[Any], Any]
+OutputChange = Callable[[Any], Any]
 
 
 def _moved_by_gradients(state: Forward, errors: Any) -> Any:
@@ -309,7 +309,7 @@ class _MovesOver(StepMoves):
         return [own.moved_by(use, change) for use in uses]
 
 
-def _lanczos(state: Forward, loss: Loss, start: Generator, moved_by: Moved) -> tuple[float, float]:
+def _lanczos(state: Forward, loss: Loss, start: Generator, change_of: OutputChange) -> tuple[float, float]:
     """Largest eigenvalue of J J^T H, or J p^(-1) J^T H, symmetric in the product <u, v> = u . H v, and its residual.
 
     Every vector is made orthogonal to all before it, twice, so that none of them comes back by rounding.
@@ -333,7 +333,7 @@ def _lanczos(state: Forward, loss: Loss, start: Generator, moved_by: Moved) -> t
             return largest, 0.0
         basis.append(vector / size)
         images.append(image / size)
-        vector = arrays.fetched(moved_by(arrays.moved(images[-1].reshape(output.shape)))).ravel()
+        vector = arrays.fetched(change_of(arrays.moved(images[-1].reshape(output.shape)))).ravel()
         diagonal.append(images[-1] @ vector)
         if not np.isfinite(diagonal[-1]):
             return float("nan"), float("nan")
