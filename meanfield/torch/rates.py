@@ -131,8 +131,8 @@ def starting_rate(
 
     Args:
         model, loss, batches, optimizer: as for `step_scales`. Take batches of the size that you will train with.
-            There are constants for SGD without momentum, Adam and AdamW, Lion and Muon, by name or by class, and for
-            Muon with AdamW at one rate, by the name "muon-adamw".
+            There are constants for SGD without momentum or with one of 0.9, Adam and AdamW, Lion and Muon, by name or
+            by class, and for Muon with AdamW at one rate, by the name "muon-adamw".
         kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
             classes of the modules: any with attention (attn) in its name, any convolution, or neither.
         measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again,

@@ -37,6 +37,7 @@ STEP_RATE = 2.0**-10
 # Those that divide a gradient by the root of its second moments without bias.
 ADAM = (torch.optim.Adam, torch.optim.AdamW)
 # As `meanfield.transfer.starting` calls the optimizers of PyTorch whose first step is that of these.
+TRIAL_MOMENTUM = 0.9
 TRIAL_NAMES = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
 
 
@@ -341,11 +342,13 @@ def _names(optimizers: Sequence[torch.optim.Optimizer]) -> str:
 
 
 def _trial_name(optimizers: Sequence[torch.optim.Optimizer]) -> str:
-    """The name of the trials, of Muon beside AdamW at one rate, too; their own where there are none, or a momentum."""
+    """The name of the trials, of Muon beside AdamW at one rate, too; their own where there are none."""
     name, groups = _names(optimizers), optimizers[0].param_groups
     kinds = {TRIAL_NAMES.get(type(each).__name__) for each in optimizers}
     if kinds == {"muon", "adamw"} and len({group["lr"] for each in optimizers for group in each.param_groups}) == 1:
         return "muon-adamw"
     if name == "SGD" and any(group["momentum"] for group in groups):
-        return "SGD with momentum"
+        as_in_trials = {"momentum": TRIAL_MOMENTUM, "dampening": 0, "nesterov": False}
+        is_known = all(group[each] == value for group in groups for each, value in as_in_trials.items())
+        return "sgd_momentum" if is_known else "SGD with momentum"
     return TRIAL_NAMES.get(name, name)

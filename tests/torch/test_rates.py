@@ -167,7 +167,8 @@ def test_a_last_layer_that_starts_at_zero_has_no_rate_of_its_own():
 @pytest.mark.parametrize(
     ("name", "optimizer"),
     [
-        ("SGD with momentum", partial(torch.optim.SGD, momentum=0.9)),
+        ("SGD with momentum", partial(torch.optim.SGD, momentum=0.8)),
+        ("SGD with momentum", partial(torch.optim.SGD, momentum=0.9, nesterov=True)),
         ("Adagrad", torch.optim.Adagrad),
         ("shampoo", "shampoo"),
         ("muon_kimi-adamw", "muon_kimi-adamw"),

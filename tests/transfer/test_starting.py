@@ -30,18 +30,29 @@ def started(net=NET, data=DATA, **options):
     return found, [str(each.message) for each in caught]
 
 
-@pytest.mark.parametrize(("optimizer", "scale"), [("sgd", "output"), ("adamw", "last"), ("lion", "last")])
+@pytest.mark.parametrize(
+    ("optimizer", "scale"),
+    [("sgd", "output"), ("sgd_momentum", "output"), ("adamw", "last"), ("lion", "last")],
+)
 def test_the_rate_is_the_median_of_a_scale_over_a_constant(optimizer, scale):
     """By the draws of `step_scales`; the scale of all layers in its place gives a rate that is off by more than 5 %."""
     found, _ = started(optimizer=optimizer)
     drawn = mf.step_scales(NET, DATA, optimizer=optimizer, **TRAINED).sel(quantile=0.5)
-    constant = {"sgd": 0.63, "adamw": 4.5, "lion": 20}[optimizer]
+    constant = {"sgd": 0.63, "sgd_momentum": 4.6, "adamw": 4.5, "lion": 20}[optimizer]
     assert float(found["rate"]) == float(drawn[f"{scale}_learning_rate_scale_quantile"]) / constant
     assert abs(math.log(float(drawn["learning_rate_scale_quantile"]) / constant / float(found["rate"]))) > 0.05
     assert found.attrs["scale"] == f"{scale}_learning_rate_scale"
     assert found.attrs["scale_over_rate"] == constant
     assert "that learn, depths 2 .. 16, 896 steps" in found.attrs["rests_on"]
     assert all(scale in found for scale in SCALES.values())
+
+
+def test_descent_with_momentum_has_a_constant_of_its_own_and_a_warning():
+    found, sentences = started(optimizer=SGD(0.9))
+    assert found.drop_attrs().identical(started(optimizer="sgd_momentum")[0].drop_attrs())
+    assert [each for each in sentences if each.startswith("few nets were trained by descent with momentum")]
+    assert "descent with momentum 0.9" in found.attrs["premises"]
+    assert "under descent peaks of a warmup" in found.attrs["premises"]
 
 
 def test_muon_beside_adamw_is_named_by_a_step_as_long_as_later_ones():
@@ -195,7 +206,7 @@ def test_nothing_is_said_of_the_batches_of_transformers():
     ("options", "words"),
     [
         ({"optimizer": "shampoo"}, "no trial has a constant for shampoo: there are starting rates for 'sgd'"),
-        ({"optimizer": "muon_kimi-adamw"}, "constant for muon_kimi-adamw: .*, 'muon', 'muon-adamw', for 'sgd' without"),
+        ({"optimizer": "muon_kimi-adamw"}, "constant for muon_kimi-adamw: .*, 'muon', 'muon-adamw', 'sgd' without"),
         (
             {"net": mf.Transformer(**TOKENS, norm="pre"), "data": TOKEN_DATA, "optimizer": "muon-adamw"},
             "no trial has trained Transformers by muon-adamw until they learn, so that none has a constant for them",
@@ -204,7 +215,7 @@ def test_nothing_is_said_of_the_batches_of_transformers():
             {"optimizer": Hybrid(Muon(), AdamW())},
             "the first step of muon-adamw names no rate: give the name 'muon-adamw-in-noise'",
         ),
-        ({"optimizer": SGD(0.9)}, r"no trial has a constant for SGD\(momentum=0.9\)"),
+        ({"optimizer": SGD(0.8)}, r"no trial has a constant for SGD\(momentum=0.8\)"),
         ({"optimizer": "adam"}, "optimizer is 'adam'; choose one of"),
         ({"optimizer": 5}, "optimizer is 5; give a name"),
         (
