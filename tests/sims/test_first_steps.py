@@ -61,6 +61,26 @@ def test_the_scale_of_a_wrong_optimizer_loses(followed):
         pytest.fail("no family tells the two optimizers apart")
 
 
+def test_how_often_the_scale_of_a_wrong_optimizer_loses(smoke_runs):
+    """At an error of 0.04 in the slope, as runs of hours have it: nine times of ten, and the right one's once in a hundred at the most."""
+    of, _ = tuned_rates.GROUPS["residual nets"]
+    run, name, repeats = smoke_runs[RUN], "residual mlp k=2", 200
+    at, rng = following(run).sel(family=[name]), np.random.default_rng(0)
+    right, wrong = (np.log10(at[f"{whose}{of}_scale"]) for whose in ("", "descent_"))
+    slopes = [tuned_rates.drawn_slope(at.sel(family=name), f"{whose}{of}_scale")[0] for whose in ("", "descent_")]
+    assert 0.4 < np.diff(slopes)[0] < 0.7
+    error = 0.04 / np.sqrt((tuned_rates.slope_weights(at) ** 2).sum())
+    refuted = {"right": 0, "wrong": 0}
+    for _ in range(repeats):
+        scatter = rng.normal(scale=error, size=right.shape)
+        for whose, logs in (("right", right), ("wrong", wrong)):
+            values = {"tuned_rate_log10": logs + scatter, "tuned_rate_log10_stderr": 0 * logs + error}
+            verdict = first_steps.judge_slopes(at.assign(values | {"located": 0 * at["located"] + 12}), "residual nets")
+            refuted[whose] += verdict.verdict is Verdict.REFUTED
+    assert refuted["wrong"] > 0.9 * repeats
+    assert refuted["right"] <= 0.01 * repeats
+
+
 def test_slopes_within_the_allowance_are_one(followed):
     depth = np.log10(followed["depth"])
     for power, verdict in ((0.14, Verdict.CONFIRMED), (0.2, Verdict.REFUTED), (-0.2, Verdict.REFUTED)):
