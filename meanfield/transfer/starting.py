@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import exp, hypot, isfinite, log
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -299,7 +299,10 @@ def calibration_of_kind(kind: str, optimizer: str) -> Calibration:
     return CALIBRATIONS[optimizer][kind]
 
 
-def step_that_names(optimizer: str | Optimizer | Hybrid) -> str | Optimizer | Hybrid:
+Named = TypeVar("Named")
+
+
+def step_that_names(optimizer: Named) -> Named | str:
     """The step whose scale names rates of this optimizer: its first; of Muon beside AdamW that in noise."""
     return IN_NOISE.get(optimizer, optimizer) if isinstance(optimizer, str) else optimizer
 

@@ -16,8 +16,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import Array
-from meanfield.optimizers import IN_NOISE
-from meanfield.transfer import CALIBRATIONS, SCALES, calibration_of_kind
+from meanfield.transfer import CALIBRATIONS, SCALES, calibration_of_kind, step_that_names
 from meanfield.transfer import CONNECTED as CONNECTED_NETS
 from meanfield.transfer import CONVOLUTIONAL as CONVOLUTIONAL_NETS
 from meanfield.verification import (
@@ -190,10 +189,10 @@ def judge_named_by_kind(dataset: xr.Dataset) -> Contest | Ruling:
 def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
     optimizer = dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "constants": "?"}
-    step = IN_NOISE.get(optimizer, optimizer)
+    step = step_that_names(optimizer)
     if step not in CALIBRATIONS:
         return Ruling(Verdict.INCONCLUSIVE, f"{optimizer} has no constant", words, "none: no constant")
-    whose = tuned_rates.NOISE if optimizer in IN_NOISE else ""
+    whose = tuned_rates.NOISE if step != optimizer else ""
     of_kind = {kind: calibration_of_kind(KINDS[kind], step) for kind in KINDS}
     of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS}
     nets = tuned_rates.variance_of_nets(dataset)

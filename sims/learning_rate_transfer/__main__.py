@@ -23,7 +23,6 @@ import meanfield as mf
 from meanfield.common import MOST_LAYERS, Array, derived_seed
 from meanfield.execution import scales_run, simulate_all, training_run
 from meanfield.nets import Net
-from meanfield.optimizers import IN_NOISE
 from meanfield.transfer import (
     SCALES,
     GivenPower,
@@ -32,6 +31,7 @@ from meanfield.transfer import (
     change_that_carries,
     median_scale,
     named_rate,
+    step_that_names,
     tune_all,
 )
 from meanfield.verification import Finding
@@ -75,7 +75,7 @@ WRONG_SIGN = {"depth": GivenPower(1.5), "width": GivenPower(0.5, "width")}
 
 def _steps_of(optimizer: str) -> tuple[str, str]:
     """The first step of an optimizer, and the one that carries its rates, which is mostly the same."""
-    return optimizer, IN_NOISE.get(optimizer, optimizer)
+    return optimizer, step_that_names(optimizer)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def test_the_scale_of_a_wrong_optimizer_loses(followed):
 
 
 def test_how_often_the_scale_of_a_wrong_optimizer_loses(smoke_runs):
-    """At an error of 0.04 in the slope, as runs of hours have it: nine times of ten, and the right one's once in a hundred at the most."""
+    """At an error of 0.04 in the slope, as runs of hours have it: nine times of ten, the right one's hardly ever."""
     of, _ = tuned_rates.GROUPS["residual nets"]
     run, name, repeats = smoke_runs[RUN], "residual mlp k=2", 200
     at, rng = following(run).sel(family=[name]), np.random.default_rng(0)
