@@ -3,6 +3,7 @@
 from meanfield.optimizers.base import Gradient, Optimizer, Place
 from meanfield.optimizers.by_name import (
     FIRST_STEPS,
+    FROM_REST,
     HYBRIDS,
     IN_NOISE,
     OPTIMIZERS,
@@ -15,6 +16,7 @@ from meanfield.optimizers.matrices import SOAP, SSO, Muon, MuonKimi, Shampoo
 
 __all__ = [
     "FIRST_STEPS",
+    "FROM_REST",
     "HYBRIDS",
     "IN_NOISE",
     "OPTIMIZERS",

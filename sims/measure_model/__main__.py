@@ -49,7 +49,7 @@ def add_options(parser: CommandParser) -> None:
     )
     data += "or classes); text, characters of Python's documentation; or package.module:loader, pairs of tensors"
     step("--data", required=True, metavar="DATA", help=data)
-    optimizer = "sgd, adamw, lion, muon, muon-adamw (whose step is muon-adamw-in-noise), ..; or package.module:name of "
+    optimizer = "sgd, sgd_momentum, adamw, lion, muon, muon-adamw (whose step is muon-adamw-in-noise), ..; or package.module:name of "
     optimizer += "a class, or of a function from the model to its optimizer (default: adamw)"
     step("--optimizer", default="adamw", metavar="NAME", help=optimizer)
     step("--batch-size", type=int, metavar="B", help="samples of a batch (default: 64); take that of training")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.common import require_choice, require_count, require_positive, stream
-from meanfield.optimizers import FIRST_STEPS, HYBRIDS, IN_NOISE
+from meanfield.optimizers import FROM_REST
 from meanfield.transfer import step_that_names
 from sims.common.images import TEXT, read_array, text_windows
 
@@ -28,8 +28,6 @@ BATCH, LENGTH = 64, 64
 FILES = (".npz", ".nc")
 # What a size without keywords is called.
 WHOLE_MODEL = "the model"
-# Steps of the library, by name.
-STEPS = (*FIRST_STEPS, *HYBRIDS, *IN_NOISE.values())
 
 
 def sizes_of(given: Sequence[str]) -> list[ModelSize]:
@@ -159,8 +157,8 @@ def imported_optimizer(text: str) -> Any:
     """
     if ":" in text:
         return imported("--optimizer", text)
-    if text not in STEPS:
-        require_choice("--optimizer", text, [*STEPS, "package.module:name"])
+    if text not in FROM_REST:
+        require_choice("--optimizer", text, [*FROM_REST, "package.module:name"])
     return step_that_names(text)
 
 
