@@ -49,8 +49,8 @@ def add_options(parser: CommandParser) -> None:
     )
     data += "or classes); text, characters of Python's documentation; or package.module:loader, pairs of tensors"
     step("--data", required=True, metavar="DATA", help=data)
-    optimizer = "sgd, sgd_momentum, adamw, lion, muon, muon-adamw (whose step is muon-adamw-in-noise), ..; or package.module:name of "
-    optimizer += "a class, or of a function from the model to its optimizer (default: adamw)"
+    optimizer = "sgd, sgd_momentum, adamw, lion, muon, muon-adamw (whose step is muon-adamw-in-noise), ..; or "
+    optimizer += "package.module:name of a class, or of a function from the model to its optimizer (default: adamw)"
     step("--optimizer", default="adamw", metavar="NAME", help=optimizer)
     step("--batch-size", type=int, metavar="B", help="samples of a batch (default: 64); take that of training")
     step("--length", type=int, metavar="T", help="characters of a window of text (default: 64)")
