@@ -45,7 +45,10 @@ from sims.learning_rate_search.first_steps import (
     PRESET,
     TRAINED,
     UNPRINTED,
+    WIDE,
+    WIDER,
     error_of_both,
+    is_wider,
     shows_more_pixels,
 )
 
@@ -182,7 +185,7 @@ def judge_named_by_kind(dataset: xr.Dataset) -> Contest | Ruling:
 @JUDGES.decide(
     brief="{optimizer}: `mf.starting_rate` names rates within the factor that it states",
     claim="`mf.starting_rate` names the tuned rate of every net that learns under {optimizer} within the factor that "
-    "it states, on more pixels than its constants were fitted on ({constants})",
+    "it states, of nets that its constants were not fitted on ({constants})",
     rival="some net is farther off",
     measured="the scale over that constant, beside the tuned rate",
 )
@@ -194,7 +197,7 @@ def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, f"{optimizer} has no constant", words, "none: no constant")
     whose = tuned_rates.NOISE if step != optimizer else ""
     of_kind = {kind: calibration_of_kind(KINDS[kind], step) for kind in KINDS}
-    of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS}
+    of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS if name in dataset["family"]}
     nets = tuned_rates.variance_of_nets(dataset)
     measured = {}
     for name, known in of_family.items():
@@ -387,7 +390,7 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     """Where this run has nets on other data, and where it has what rows on kinds of nets and on pixels ask for."""
     judges = [judge_named] if held_out(dataset).sizes["family"] else []
     judges += OF_KINDS if set(dataset["family"].values).issuperset(BY_KIND) else ()
-    judges += [judge_starting] if shows_more_pixels(dataset) else []
+    judges += [judge_starting] if shows_more_pixels(dataset) or is_wider(dataset) else []
     return [judge(dataset) for judge in judges]
 
 
@@ -478,6 +481,18 @@ CLAIMS = (
         printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
         hypotheses=MORE_PIXELS_SHOWN,
         checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, AT_MORE_PIXELS),
+        preset=PRESET,
+    ),
+    Claim(
+        id="E2f",
+        kind=Kind.OWN,
+        source="docs/theory.md section 15",
+        statement="`mf.starting_rate` names the tuned rate of residual nets of width 256 and 2 to 32 blocks within the "
+        "factor that it states; its constants are of nets of width 64 and up to 16 blocks",
+        brief="`mf.starting_rate` keeps its factor at width 256 and 32 blocks",
+        printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
+        hypotheses=WIDER,
+        checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, WIDE),
         preset=PRESET,
     ),
 )

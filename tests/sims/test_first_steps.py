@@ -190,6 +190,17 @@ def test_starting_rates_of_other_optimizers_go_by_their_own_step(smoke_runs, opt
     assert (unknown.verdict, unknown.evidence) == (Verdict.INCONCLUSIVE, "sophia has no constant")
 
 
+def test_runs_of_wider_nets_are_held_to_starting_rates_too(smoke_runs):
+    """A factor that the constants do not state refutes; runs of the preset's width are not judged so."""
+    exact = _named_by_starting(smoke_runs[CLAIMS["E2f"].checks[1].run])
+    assert named_rates.judge_starting(exact).verdict is Verdict.CONFIRMED
+    off = _named_by_starting(smoke_runs[CLAIMS["E2f"].checks[1].run], 2.6)
+    assert named_rates.judge_starting(off).verdict is Verdict.REFUTED
+    for width, judged in ((256, True), (64, False)):
+        briefs = [finding.brief for finding in named_rates.findings(exact.assign_attrs(width=width))]
+        assert any("`mf.starting_rate`" in brief for brief in briefs) is judged
+
+
 def test_rates_at_more_pixels_are_judged_family_by_family(smoke_runs):
     """Bending one of the three refutes, one that is of no group's own name as well; other sizes are not judged so."""
     exact = following(smoke_runs[CLAIMS["E1g"].checks[1].run])
@@ -478,16 +489,19 @@ def _noise_is_right(runs):
     return {name: _tuned_as(runs[name], "noise_relative_scale") for name in names}
 
 
-def _starting_is_right(runs):
+def _starting_is_right(runs, claim):
     """Nets learn, and are tuned at the rates that `mf.starting_rate` names."""
-    return {check.run: _named_by_starting(runs[check.run]) for check in CLAIMS["E2d"].checks}
+    return {check.run: _named_by_starting(runs[check.run]) for check in CLAIMS[claim].checks}
+
+
+FOLLOWING = ("E1a", "E1b", "E1c", "E1d", "E1g", "E1h", "E1i")
 
 
 CONTROLS = {
-    "E2d": _starting_is_right,
+    **{claim: partial(_starting_is_right, claim=claim) for claim in ("E2d", "E2f")},
     "E1f": _noise_is_right,
     "E2c": _finder_is_off,
     "E2e": _curvature_is_off,
-    **{claim: partial(first_steps_are_right, claim=claim) for claim in ("E1a", "E1b", "E1c", "E1d", "E1g", "E1h")},
+    **{claim: partial(first_steps_are_right, claim=claim) for claim in FOLLOWING},
     **{claim: _named_by_outputs(claim) for claim in ("E2", "E2b")},
 }
