@@ -24,6 +24,8 @@ from torch import nn
 from meanfield.common.estimates import DrawStatistic, Estimate, Means, quantiles, summarise
 from meanfield.common.seeds import stream
 from meanfield.common.validation import Array
+from meanfield.optimizers.by_name import IN_USE
+from meanfield.optimizers.elementwise import SGD
 from meanfield.quantities.registry import SHARES, measured_dataset
 from meanfield.simulation.training.sharpness import stable_limit
 from meanfield.torch.models import RESET, call, trained
@@ -33,7 +35,7 @@ from meanfield.torch.steps import ADAM, NamedStep, Step, StepOfPyTorch, Stepped,
 
 # Relative residual at which an eigenvalue is known, as for `meanfield.stable_rate`.
 TOLERANCE = 1e-6
-TAKES = "take 'sgd', or SGD, Adam, AdamW or RMSprop of torch.optim"
+TAKES = "take 'sgd', 'sgd_momentum', or SGD, Adam, AdamW or RMSprop of torch.optim"
 
 
 def stable_rate(
@@ -56,9 +58,9 @@ def stable_rate(
     Adaptive optimizers measure the curvature in units of their second moments, and momentum moves the limit.
 
     Args:
-        optimizer: "sgd", or SGD, Adam, AdamW or RMSprop of `torch.optim`, as `step_scales` takes them. From rest second
-            moments are those of one gradient, in which weights of small gradients count for much: take the optimizer of
-            a model in training (with reinit=None) where this matters.
+        optimizer: "sgd", "sgd_momentum" (0.9), or SGD, Adam, AdamW or RMSprop of `torch.optim`, as `step_scales` takes
+            them. From rest second moments are those of one gradient, in which weights of small gradients count for
+            much: take the optimizer of a model in training (with reinit=None) where this matters.
         model, loss, batches, forward, reinit, draws, seed, precision: as for `step_scales`; the outputs are one tensor,
             which ``forward`` takes of those of a model that gives several, or its own loss.
 
@@ -110,8 +112,9 @@ def stable_rate(
 def _divisors(step: Step, model: nn.Module, task: Task) -> tuple[dict[str, torch.Tensor], float]:
     """p of every parameter, over its group's learning rate, and the factor of the limit."""
     parameters = trained(model)
-    if step.name == "sgd" and isinstance(step, NamedStep):
-        return {name: torch.ones_like(parameter) for name, parameter in parameters.items()}, 2.0
+    if isinstance(step, NamedStep) and isinstance(named := IN_USE.get(step.name), SGD):
+        ones = {name: torch.ones_like(parameter) for name, parameter in parameters.items()}
+        return ones, stable_limit(named.momentum, averages=False)
     if not isinstance(step, StepOfPyTorch):
         raise ValueError(f"no limit of stable rates is known of {step.name}; {TAKES}")
     slopes, _ = gradients(model, task, ())

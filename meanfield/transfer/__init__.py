@@ -19,6 +19,7 @@ from meanfield.transfer.starting import (
     named_rate,
     slopes_part,
     step_that_names,
+    untried,
 )
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
@@ -49,4 +50,5 @@ __all__ = [
     "slopes_part",
     "step_that_names",
     "tune_all",
+    "untried",
 ]

@@ -221,7 +221,7 @@ class StableRateLaw(LawQuantity):
             batch = Chain.of(net, inputs=SAMPLES)
             drawn = draw_inputs(batch, streams_by_purpose(seed, range(1)))[0]
             inputs = drawn.swapaxes(0, 1).reshape(batch.input_shape)
-        return Sharpness(inputs=inputs, loss=setting.loss)
+        return Sharpness(inputs=inputs, loss=setting.loss, optimizer=setting.step.optimizer)
 
     def theory(self, net: Net, measure: Any) -> Theory:
         try:

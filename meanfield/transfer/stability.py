@@ -28,6 +28,10 @@ from meanfield.simulation.weights import checked_weights
 from meanfield.theory.tangent_kernels import mean_field_curvatures
 
 MEAN_FIELD = "mean_field"
+ONE_GRADIENT = (
+    "second moments are those of one gradient, whose smallest elements make the curvature: its mean over nets has no "
+    "limit, and single nets lie far apart; give a batch_size that makes several mini-batches of these data"
+)
 
 
 def stable_rate(
@@ -62,9 +66,9 @@ def stable_rate(
         loss: "cross_entropy" or "squared", as for `train`.
         optimizer: "sgd", without momentum, "sgd_momentum" (0.9), "adamw", or `SGD` or `AdamW` of
             `meanfield.optimizers`.
-        batch_size: AdamW's alone: samples of a mini-batch, taken in their order; all of them if left out. The last
-            samples, fewer than a batch, do not count for v.
-        epsilon: AdamW's alone.
+        batch_size: AdamW's alone: samples of a mini-batch, taken in their order; all of them if left out, which gives a
+            warning. The last samples, fewer than a batch, are left out of curvature and moments.
+        epsilon: AdamW's alone. Without one, weights do not move whose root of v is below 64 roundings of the largest.
         draws: nets to draw, at least 2; draw 0 is the net that `train` starts from under this seed.
         seed: root of all streams.
         level: None draws. "mean_field" predicts, at leading order in 1/width, the means over draws for nets of untied
@@ -78,9 +82,9 @@ def stable_rate(
     Returns:
         Dataset of ``sharpness`` (lambda_max) and ``stable_rate``, the limit over it. Of drawn nets they are means, with
         NAME_stderr and NAME_largest_share, and ``stable_rate_quantile`` says how single nets scatter. Both are
-        dimensionless; lambda_max grows as n L in plain nets with a "he" or "fan_in" head. Where it is 0, as of nets
-        whose units have died or outputs so large that their softmax is 0 or 1, the rate is infinite, without an error,
-        and a `PremiseWarning` says so.
+        dimensionless; lambda_max of descent grows as n L in plain nets with a "he" or "fan_in" head. Where it is 0, as
+        of nets whose units have died or outputs so large that their softmax is 0 or 1, the rate is infinite, without an
+        error, and a `PremiseWarning` says so.
 
     Raises:
         TypeError, ValueError: what is no net, data that do not fit it, an unknown loss or level, a level together with
@@ -134,11 +138,13 @@ def _single(net: Net, measure: Sharpness, curvatures: Any, attrs: dict[str, str]
     """Means without errors."""
     values = {"sharpness": np.mean(curvatures), "stable_rate": np.mean(measure.rate_at(curvatures))}
     made = plain_dataset(net, values, attrs | {"loss": measure.loss} | measure.described)
-    return _told(made, measure)
+    return _told(measure.labelled(made), measure)
 
 
 def _told(made: xr.Dataset, measure: Sharpness) -> xr.Dataset:
-    """The dataset, with a warning where its stable rate is infinite."""
+    """The dataset, with a warning where its stable rate is infinite, or rests on one gradient."""
+    if measure.divides and measure.batch_size == len(measure.inputs):
+        warnings.warn(ONE_GRADIENT, PremiseWarning, stacklevel=3)
     if why := still_reason(made, measure.inputs):
         warnings.warn(why, PremiseWarning, stacklevel=3)
     return made

@@ -75,21 +75,23 @@ _DESCENT = Calibration(
 # Descent with momentum 0.9, of the same first step as without, and of later ones that are up to ten times as long.
 OF_MOMENTUM = (
     "few nets were trained by descent with momentum until they learned: 8 fully-connected residual nets of digits and "
-    "4 convolutional ones of MNIST; the interval is as wide as without momentum"
+    "4 convolutional ones of MNIST"
 )
 _MOMENTUM = {
     CONNECTED: Calibration(
         of="outputs",
         ratio=4.6,
         factor=_DESCENT.factor,
-        trials=f"8 residual nets {LEARNED} of digits, width 64, where the scale was 3.8 to 5.4 times tuned rates",
+        trials=f"8 residual nets {LEARNED} of digits, width 64, where the scale was 3.8 to 5.4 times tuned rates; "
+        "the interval is as wide as without momentum",
         warning=OF_MOMENTUM,
     ),
     CONVOLUTIONAL: Calibration(
         of="outputs",
         ratio=2.2,
         factor=_DESCENT.factor,
-        trials=f"4 residual nets {LEARNED} of MNIST, 16 channels, where the scale was 1.7 to 2.8 times tuned rates",
+        trials=f"4 residual nets {LEARNED} of MNIST, 16 channels, where the scale was 1.7 to 2.8 times tuned "
+        "rates; the interval is as wide as without momentum",
         warning=OF_MOMENTUM,
     ),
 }
@@ -364,11 +366,12 @@ def misses(net: Net, optimizer: str) -> tuple[str, ...]:
 
 def misses_of(families: Iterable[str], optimizer: str) -> tuple[str, ...]:
     """The same of a net of these families."""
-    if optimizer != "sgd":
+    if _tried(optimizer) != "sgd":
         return ()
     known = {family: OUTPUTS_UNDER_DESCENT[family] for family in families if family in OUTPUTS_UNDER_DESCENT}
+    whose = "this rate" if optimizer == "sgd" else "the rate of descent without momentum"
     return tuple(
-        f"in {family} of the trials this rate would have been {low / _DESCENT.ratio:.2g} to "
+        f"in {family} of the trials {whose} would have been {low / _DESCENT.ratio:.2g} to "
         f"{high / _DESCENT.ratio:.2g} times the tuned"
         for family, (low, high) in known.items()
     )
@@ -593,8 +596,9 @@ def calibrated(name: str) -> str:
     if name not in CALIBRATIONS:
         known = ", ".join(repr(trains(step)) for step in CALIBRATIONS)
         raise ValueError(
-            f"no trial has a constant for {trains(name)}: there are starting rates for {known}, 'sgd' without momentum "
-            "and 'sgd_momentum' with one of 0.9; take one of these, or `meanfield.tuned_rate`"
+            f"no trial has a constant for {trains(name)}: there are starting rates for {known} (descent without "
+            "momentum, and with one of 0.9 that is neither dampened nor Nesterov's); take one of these, or "
+            "`meanfield.tuned_rate`"
         )
     return name
 

@@ -388,9 +388,10 @@ WORDS = {
     "white": "the mean field's learning-rate scale eta* of the label term, of white inputs and labels, under plain "
     "gradient descent; of loops, of the stream. Images, labels, loss and optimizer of the nets that train are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
-    "stable": "2 / lambda_max of the loss's curvature on 256 samples at initialisation, the median over 16 nets: the "
-    "largest stable rate of descent. Under AdamW 38 over the curvature in units of its second moments, those of "
-    "mini-batches at initialisation; under momentum of 0.9, 3.8 / lambda_max.",
+    "stable": "2 / lambda_max of the loss's curvature on up to 256 samples at initialisation, the median over 16 "
+    "nets: the largest stable rate of descent, also where another optimizer trains. But in runs of AdamW it is 38 over "
+    "the curvature in units of its second moments, those of mini-batches at initialisation, and in runs with momentum "
+    "of 0.9 it is 3.8 / lambda_max.",
     "steepest, tenth": "rates that a range test (learning-rate finder) suggests, over the tuned one: one run of 100 "
     "steps from 1e-7 to 10; of the steepest descent of the smoothed loss, and a tenth of the rate of its least; "
     "medians over seeds that have one.",

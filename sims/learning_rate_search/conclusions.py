@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import Array
+from meanfield.transfer import untried
 from meanfield.verification import Finding, Verdict, combined, tuned_rates
 from sims.common.report import answer, folded
 from sims.common.training_data import TRANSFORMER
@@ -21,9 +22,8 @@ HARDLY = (
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
 # How families begin whose tuned rates left one step in trials (T4, E1d, E1e), and without normalisation under descent
-# (E1b); optimizers of these trials.
+# (E1b).
 LEAVING, LEAVING_DESCENT = (TRANSFORMER, "loop"), "cnn"
-TRIED = ("sgd", "adamw", "muon-adamw")
 
 
 def answer_of(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -109,8 +109,8 @@ def to_do(families: list[str], optimizer: str) -> str:
             f"Tune {', '.join(leaving)} at two depths that are far apart: in trials of nets that learn their rates "
             "left one step."
         )
-    if optimizer not in TRIED:
-        words.append(f"By {optimizer} few or no nets were trained until they learn: check at a second depth.")
+    if few := untried(optimizer):
+        words.append(f"Check at a second depth: {few}.")
     return " ".join(words)
 
 

@@ -119,19 +119,24 @@ def _of_one_step(dataset: xr.Dataset, of: str, names: tuple[str, ...]) -> Contes
     return made.saying(shown, **words | {"rival": rival})
 
 
-def error_of_both(near: Any, far: Any, error: Any) -> Any:
+def error_of_both(near: Any, far: Any, error: Any, *, shared: bool = False) -> Any:
     """The standard error of |near| - |far| from one number that both are distances from, known to ``error``.
 
     Where both lie to one side of it they move alike, and the difference does not, but only as long as the number stays
-    on its side. So this is the largest change within `REACH` errors either way, over `REACH`.
+    on its side. So this is the largest change within `REACH` errors either way, over `REACH`. Where all of these share
+    the number, it is the error of their sum; a NaN counts nothing.
     """
+    kept = np.isfinite(near) & np.isfinite(far) if shared else slice(None)
+    near, far = np.asarray(near)[kept], np.asarray(far)[kept]
 
     def apart(moved: Any) -> Any:
-        return abs(near - moved) - abs(far - moved)
+        each = np.abs(near - moved) - np.abs(far - moved)
+        return each.sum() if shared else each
 
     reach = REACH * error
-    places = (reach, -reach, np.clip(near, -reach, reach), np.clip(far, -reach, reach))
-    return np.max([abs(apart(place) - apart(0.0)) for place in places], axis=0) / REACH
+    kinks = (np.clip(near, -reach, reach), np.clip(far, -reach, reach))
+    places = [reach, -reach, *(np.concatenate(kinks) if shared else kinks)]
+    return np.max([np.abs(apart(place) - apart(0.0)) for place in places], axis=0) / REACH
 
 
 @JUDGES.decide(

@@ -227,7 +227,7 @@ class NamedByKind:
             log10, by kind.
         off: log10 of named over tuned rates, NaN of nets that do not learn; ``errors``: those of scales and tuned
             rates; ``of_constant``: those of the constants, one for all nets of a family, of whose squares ``falling``
-            is the share that more nets reduce; ``constant``: its log10.
+            is the share that more nets reduce; ``of_tuned``: what tuned rates make of it; ``constant``: its log10.
     """
 
     scale: str
@@ -235,6 +235,7 @@ class NamedByKind:
     off: xr.DataArray
     errors: xr.DataArray
     of_constant: xr.DataArray
+    of_tuned: xr.DataArray
     falling: xr.DataArray
     constant: xr.DataArray
 
@@ -257,12 +258,16 @@ class NamedByKind:
         constant = xr.DataArray([float(part.mean()) for part in of_fitted], {"family": judged})
         others = [error.sel(family=FITTED[kind_of(name)]).dropna("depth") for name in judged]
         of_constant = constant.copy(data=[float(np.sqrt((part**2).sum())) / part.size for part in others])
-        nets = tuned_rates.variance_of_nets(dataset)
-        of_nets = [nets.sel(family=part["family"], depth=part["depth"]) for part in others]
+        tuned, nets = dataset["tuned_rate_log10_stderr"], tuned_rates.variance_of_nets(dataset)
+        of_rates, of_nets = (
+            [numbers.sel(family=part["family"], depth=part["depth"]) for part in others] for numbers in (tuned, nets)
+        )
+        of_tuned = constant.copy(data=[float(np.sqrt((part**2).sum())) / part.size for part in of_rates])
         shares = [float(falls.sum() / (part**2).sum()) for falls, part in zip(of_nets, others, strict=True)]
         falling = constant.copy(data=shares)
         constants = {kind_of(name): float(constant.sel(family=name)) for name in judged}
-        return cls(scale, constants, own - constant, error.sel(family=judged), of_constant, falling, constant)
+        errors = error.sel(family=judged)
+        return cls(scale, constants, own - constant, errors, of_constant, of_tuned, falling, constant)
 
     def known(self, values: Any) -> Array:
         """Of the nets that learn, in a row."""
@@ -368,28 +373,33 @@ def judge_curvature(dataset: xr.Dataset) -> Contest | Ruling:
     off, far = named.off.where(both), rival.off.where(both)
     at = dataset.sel(family=off["family"])
     tuned = at["tuned_rate_log10_stderr"]
+    # An error of a tuned rate moves both, and so does that of those on which both constants were fitted, all nets of a
+    # family together; those of scales and curvatures move one, and do not fall with draws.
+    together = [
+        error_of_both(off.sel(family=name).values, far.sel(family=name).values, float(error), shared=True)
+        for name, error in zip(off["family"].values, named.of_tuned, strict=True)
+    ]
     parts: list[tuple[xr.DataArray, Any]] = [
         (
             off.copy(data=error_of_both(off.values, far.values, tuned.values)),
             tuned_rates.variance_of_nets(at) / tuned**2,
-        )
+        ),
+        (named.of_tuned.copy(data=together), named.falling * (named.of_constant / named.of_tuned) ** 2),
     ]
     for each, log_times in ((named, off), (rival, far)):
         sign = xr.DataArray(np.sign(log_times))
         parts.append((sign * log_error(at, each.scale), 0.0))
-        parts.append((sign.sum("depth") * each.of_constant, each.falling))
+        parts.append((sign.sum("depth") * (each.of_constant**2 - each.of_tuned**2) ** 0.5, 0.0))
     made = _nearer(dataset, off, far, parts, {"one step": off, "the stable rate": far})
     return made.saying(made.shown, **words)
-
-
-# Judges of runs that have all families of `BY_KIND`.
-OF_KINDS = (judge_named_by_kind, judge_finder, judge_curvature)
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """Where this run has nets on other data, and where it has what rows on kinds of nets and on pixels ask for."""
     judges = [judge_named] if held_out(dataset).sizes["family"] else []
-    judges += OF_KINDS if set(dataset["family"].values).issuperset(BY_KIND) else ()
+    if set(dataset["family"].values).issuperset(BY_KIND):
+        judges += [judge_named_by_kind, judge_finder]
+        judges += [judge_curvature] if dataset.attrs["optimizer"] == "sgd" or OWN_STABLE in dataset else []
     judges += [judge_starting] if shows_more_pixels(dataset) or is_wider(dataset) else []
     return [judge(dataset) for judge in judges]
 

@@ -246,14 +246,34 @@ def test_the_stable_rate_is_the_rival_by_a_constant_of_its_own(own):
     assert named_rates.judge_curvature(dataset.drop_sel(family="residual cnn init")).evidence.endswith("was not run")
 
 
-def test_errors_of_the_stable_rate_average_out_and_those_of_constants_over_their_kind():
-    far = _named(one_step=1.5, stable=0.3)
-    of_scale = 0.01 / np.log(10)
-    of_constant = np.hypot(0.005, of_scale) / 2
-    square = 8 * ((2 * 0.005) ** 2 + 2 * of_scale**2) + 2 * 2 * (4 * of_constant) ** 2
-    expected = (np.log10(1 / 0.3) - np.log10(1.5)) / (np.sqrt(square) / 8)
-    shown = re.search(r", rival ([\d.]+)", named_rates.judge_curvature(far).evidence)
-    assert float(shown[1]) == pytest.approx(expected, rel=2e-3)
+@pytest.mark.parametrize(("one_step", "stable"), [(1.5, 0.3), (1.5, 3.0), (0.5, 8.0), (0.5, 0.2)])
+def test_errors_beside_the_stable_rate_are_those_of_repeated_runs(one_step, stable):
+    """Of rates, scales and curvatures that scatter by theirs: both constants rest on the same tuned rates."""
+    rng, of_rate, of_scale, repeats = np.random.default_rng(0), 0.02, 0.02, 400
+    exact = _named(one_step=one_step, stable=stable)
+    exact = exact.assign(tuned_rate_log10_stderr=0 * exact["tuned_rate_log10"] + of_rate)
+    scales = ("outputs_scale", "stable_rate")
+    exact = exact.assign({f"{name}_stderr": of_scale * np.log(10) * exact[name] for name in scales})
+    exact = exact.drop_vars([f"{of}_scale" for of in ("relative", "last", "absolute")])
+
+    def saved(scattered):
+        named, rival = (named_rates.NamedByKind.of(scattered, [name]) for name in scales)
+        return float((abs(named.off) - abs(rival.off)).mean())
+
+    found = []
+    for _ in range(repeats):
+        values = {name: exact[name] * 10 ** rng.normal(scale=of_scale, size=(4, 4)) for name in scales}
+        rates = exact["tuned_rate_log10"] + rng.normal(scale=of_rate, size=(4, 4))
+        found.append(saved(exact.assign(values | {"tuned_rate_log10": rates})))
+    whole = exact.assign(
+        {
+            f"{of}_scale{end}": exact[f"outputs_scale{end}"]
+            for of in ("relative", "last", "absolute")
+            for end in ("", "_stderr")
+        }
+    )
+    stated = named_rates.judge_curvature.decide(whole).claim.stderr.item()
+    assert stated == pytest.approx(np.std(found), rel=4 / np.sqrt(2 * repeats))
 
 
 @pytest.mark.parametrize(("steepest", "of_tuned"), [(3.0, 0.0), (0.3, 2 * 0.005)])
@@ -283,6 +303,19 @@ def test_errors_that_no_nets_reduce_are_known():
     for share in (0.0, 0.25, 1.0):
         fixed = named_rates.judge_finder.decide(scattered(far, share)).fixed
         assert fixed == pytest.approx(1 - (of_finders + 2 * 16 * share * 0.005**2 / 4) / total)
+
+
+def test_optimizers_without_a_stable_rate_are_not_held_to_it():
+    def judged(dataset):
+        return [finding.brief for finding in named_rates.findings(dataset) if "stable rate" in finding.brief]
+
+    descent = _named().assign_attrs(sides=7, width=64)
+    assert len(judged(descent)) == 1
+    lion = descent.assign_attrs(optimizer="lion")
+    assert not judged(lion)
+    assert (
+        len(judged(lion.assign({f"own_stable_rate{end}": lion[f"stable_rate{end}"] for end in ("", "_stderr")}))) == 1
+    )
 
 
 def test_nets_that_count_nothing_lend_no_band():

@@ -180,6 +180,7 @@ class Both(torch.nn.Linear):
         return super().forward(x.flatten(2)[..., :6]), x
 
 
+@pytest.mark.filterwarnings("ignore:second moments are those of one gradient")
 @pytest.mark.parametrize("family", ["mlp", "residual", "pre-norm"])
 def test_adamw_s_second_moments_from_rest_are_those_of_a_net_of_the_family(family):
     """Where they are those of one gradient; descent has another rate."""

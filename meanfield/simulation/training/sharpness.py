@@ -83,9 +83,9 @@ class Sharpness(Measure):
         loss: "cross_entropy" or "squared", whose second derivatives H do not depend on the targets.
         optimizer: one of `WITH_STABLE_RATE`, `SGD` or `AdamW`, which says what gradients are divided by, and the limit.
         targets, batch_size, epsilon: of AdamW, whose second moments are those of gradients of batches of so many
-            samples (default: of all) that follow each other; the last samples, fewer than a batch, are left out.
+            samples (default: of all) that follow each other; the last samples, fewer than a batch, are left out of all.
         precision: of weights and passes, "float64" or "float32", of which draw i is the same net, rounded; draws that
-            single precision loses are made in double.
+            single precision loses are made in double. AdamW's second moments need double.
         backend: where the passes run, "numpy" or "cupy"; on either, draw i is the same net.
 
     Source: docs/theory.md section 21.
@@ -111,21 +111,25 @@ class Sharpness(Measure):
         shape = (len(self.inputs), net.first_channels, *net.grid)
         batch = require_array("inputs", self.inputs, shape, INPUT_LAYOUT)
         require_allowed(net, batch)
-        settled = replace(self, inputs=batch)
+        settled = replace(self, inputs=batch, epsilon=not_negative("epsilon", self.epsilon))
         if not settled.divides:
-            if self.batch_size is not None or self.epsilon:
+            given = {"batch_size": self.batch_size, "epsilon": self.epsilon}
+            if unused := " and ".join(f"{name} {value!r}" for name, value in given.items() if value):
                 raise ValueError(
-                    f"batch_size is {self.batch_size} and epsilon {self.epsilon}, which are those of AdamW's second "
-                    f"moments, and optimizer is {self.optimizer!r}; leave them out"
+                    f"{unused} is that of AdamW's second moments, and optimizer is {self.optimizer!r}; leave it out"
                 )
             return replace(settled, targets=None)
         if self.targets is None:
             raise ValueError("second moments are those of gradients, which need targets; give them")
+        if self.precision != "float64":
+            raise ValueError(
+                f"precision is {self.precision!r}, and second moments lie too far apart for it; take 'float64'"
+            )
         checked_data(net, batch, self.targets, LOSSES[self.loss])
         size = len(batch) if self.batch_size is None else self.batch_size
         require_count("batch_size", size, maximum=len(batch), why="samples of a batch, of those there are")
-        epsilon = not_negative("epsilon", self.epsilon)
-        return replace(settled, targets=np.asarray(self.targets), batch_size=size, epsilon=epsilon)
+        whole = len(batch) // size * size
+        return replace(settled, inputs=batch[:whole], targets=np.asarray(self.targets)[:whole], batch_size=size)
 
     @property
     def method(self) -> SGD | AdamW:
@@ -200,19 +204,21 @@ class Sharpness(Measure):
             return _lanczos(state, LOSSES[self.loss], start, partial(_moved_over, state, over))
 
     def _over_moments(self, net: Net, weights: Mapping[str, Array], arrays: Arrays) -> dict[str, Any]:
-        """1 / p of all weights by name, (1, out, in taps), at these weights; 0 where there is no gradient."""
+        """1 / p of all weights by name, (1, out, in taps); without epsilon 0 where there is no gradient."""
         loss, xp, size = LOSSES[self.loss], arrays.xp, self.batch_size
         assert size is not None  # as of every settled measure
         data, squares = given_data(net, self.inputs, self.targets, loss, arrays), dict[str, Any]()
-        starts = range(0, data.samples - size + 1, size)
+        starts = range(0, data.samples, size)
         for first in starts:
             batch: Data = data.part(slice(first, first + size))
             state = _passed(net, weights, batch.inputs, arrays)
             for name, gradient in loss_gradients(state, loss, batch.targets).items():
                 squares[name] = squares.get(name, 0.0) + dense(gradient.slope) ** 2
         roots = {name: xp.sqrt(total / len(starts)) for name, total in squares.items()}
+        if self.epsilon:
+            return {name: 1 / (root + self.epsilon) for name, root in roots.items()}
         least = ROUNDING_ERRORS * np.finfo(arrays.precision).eps * max(float(root.max()) for root in roots.values())
-        return {name: xp.where(root > least, 1 / (root + self.epsilon), 0.0) for name, root in roots.items()}
+        return {name: xp.where(root > least, 1 / root, 0.0) for name, root in roots.items()}
 
     def dataset(self, net: Net, values: Pieces, attrs: Mapping[str, Any]) -> xr.Dataset:
         sharpness = values["sharpness"]
@@ -224,11 +230,18 @@ class Sharpness(Measure):
                 "stable_rate": summarise(rates[:, None]),
                 "stable_rate_quantile": quantiles(rates, np.array(SHARES)),
             }
-        return measured_dataset(
-            net,
-            estimates,
-            {name: getattr(self, name) for name in ("loss", "precision", "backend")} | self.described | dict(attrs),
-        )
+        how = {name: getattr(self, name) for name in ("loss", "precision", "backend")}
+        return self.labelled(measured_dataset(net, estimates, how | self.described | dict(attrs)))
+
+    def labelled(self, dataset: xr.Dataset) -> xr.Dataset:
+        """With the symbol of this limit, and the scaling where it is known."""
+        for name in ("sharpness", "stable_rate", "stable_rate_quantile"):
+            if name in dataset:
+                said = dataset[name].attrs
+                said["symbol"] = said["symbol"].replace("2 / lambda_max", f"{self.limit:.3g} / lambda_max")
+                if self.divides:
+                    said["scaling"] = "not known in units of second moments"
+        return dataset
 
     @property
     def described(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The largest curvature of a loss: against JAX's own matrices, and against what gradient descent does."""
 
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -47,8 +48,8 @@ def shaped(net, seed):
 
 
 @cache
-def jacobian(name, seed):
-    """The outputs of a net on its batch, and their derivative with respect to all weights (outputs, weights)."""
+def jacobian(name, seed, samples=SAMPLES):
+    """The outputs of a net on its first samples, and their derivatives with respect to all weights."""
     net = NETS[name]
     weights = dict(zip(net.weights, shaped(net, seed), strict=True))
 
@@ -56,7 +57,7 @@ def jacobian(name, seed):
         return derivable.values_and_output(net, given, x)[1]
 
     with jax.enable_x64(True):
-        x = jnp.asarray(batch_of(net)[0])
+        x = jnp.asarray(batch_of(net)[0][:samples])
         value, rows = jax.jit(lambda given: (output(given, x), jax.jacrev(output)(given, x)))(weights)
         parts = [np.asarray(part).reshape(value.size, -1) for part in rows.values()]
         return np.asarray(value), np.concatenate(parts, axis=1)
@@ -71,7 +72,7 @@ def loss_of(output, targets, loss):
 
 def dense_curvature(name, seed, targets, loss, divisors=1.0):
     """The largest eigenvalue of p^(-1/2) J^T H J p^(-1/2), written out by JAX."""
-    output, slopes = jacobian(name, seed)
+    output, slopes = jacobian(name, seed, len(targets))
     with jax.enable_x64(True):
         hessian = jax.jit(jax.hessian(partial(loss_of, targets=targets, loss=loss)))(output)
     slopes = slopes / np.sqrt(divisors)
@@ -79,7 +80,7 @@ def dense_curvature(name, seed, targets, loss, divisors=1.0):
 
 
 def divisors_of(name, seed, data, loss, batch_size, epsilon):
-    """p: roots of the mean over mini-batches of squared gradients, by JAX, in a row; infinite where there is none."""
+    """p: roots of the mean over mini-batches of squared gradients, by JAX; without epsilon infinite where 0."""
     net, (inputs, targets) = NETS[name], data
     weights = dict(zip(net.weights, shaped(net, seed), strict=True))
     squares = 0.0
@@ -88,13 +89,13 @@ def divisors_of(name, seed, data, loss, batch_size, epsilon):
         def value(given, x, y):
             return loss_of(derivable.values_and_output(net, given, x)[1], y, loss)
 
-        slope, firsts = jax.jit(jax.grad(value)), range(0, SAMPLES - batch_size + 1, batch_size)
+        slope, firsts = jax.jit(jax.grad(value)), range(0, len(inputs), batch_size)
         for first in firsts:
             batch = slice(first, first + batch_size)
             by_weight = slope(weights, jnp.asarray(inputs[batch]), jnp.asarray(targets[batch]))
             squares = squares + np.concatenate([np.asarray(part).ravel() for part in by_weight.values()]) ** 2
     roots = np.sqrt(squares / len(firsts))
-    return np.where(roots > 1e-14 * roots.max(), roots + epsilon, np.inf)
+    return np.where(epsilon or roots > 1e-14 * roots.max(), roots + epsilon, np.inf)
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
@@ -111,23 +112,47 @@ def test_the_largest_curvature_is_that_of_jax(name, loss):
     assert abs(other.sharpness - expected) > 1e-3 * expected
 
 
-@pytest.mark.parametrize(("batch_size", "epsilon"), [(2, 0.0), (5, 1e-3)])
+@pytest.mark.parametrize(("batch_size", "epsilon"), [(2, 0.0), (2, 1e-3)])
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 @pytest.mark.parametrize("name", NETS)
 def test_in_units_of_second_moments_it_is_that_of_jax(name, loss, batch_size, epsilon):
-    """Of AdamW: what is left over of a batch counts for the curvature alone, and momentum for the limit alone."""
+    """Of AdamW: what is left over of a batch counts for nothing, and momentum for the limit alone."""
     net = NETS[name]
     data, weights = batch_of(net, loss), shaped(net, 3)
-    divisors = divisors_of(name, 3, data, loss, batch_size, epsilon)
-    expected = dense_curvature(name, 3, data[1], loss, divisors)
+    whole = SAMPLES // batch_size * batch_size
+    divisors = divisors_of(name, 3, [part[:whole] for part in data], loss, batch_size, epsilon)
+    expected = dense_curvature(name, 3, data[1][:whole], loss, divisors)
     how = {"loss": loss, "weights": weights, "batch_size": batch_size, "epsilon": epsilon}
     given = mf.stable_rate(net, data, optimizer="adamw", **how)
     np.testing.assert_allclose(given.sharpness, expected, rtol=1e-6)
     np.testing.assert_allclose(given.stable_rate, 38 / expected, rtol=1e-6)
     slower = mf.stable_rate(net, data, optimizer=AdamW(beta1=0.5), **how)
     np.testing.assert_allclose(slower.stable_rate, 6 / expected, rtol=1e-6)
-    other = mf.stable_rate(net, data, optimizer="adamw", **how | {"batch_size": 4})
+    other = mf.stable_rate(net, data, optimizer="adamw", **how | {"epsilon": epsilon + 0.1})
     assert abs(other.sharpness - expected) > 1e-3 * expected
+
+
+def test_second_moments_of_one_gradient_are_warned_of():
+    """And where there is none, an epsilon is what divides."""
+    net = NETS["mlp"]
+    inputs, targets = batch_of(net)
+    with pytest.warns(mf.PremiseWarning, match="those of one gradient, .*; give a batch_size that makes several"):
+        mf.stable_rate(net, (inputs, targets), loss="squared", optimizer="adamw", draws=2)
+    weights = shaped(net, 3)
+    outputs, _ = jacobian("mlp", 3)
+    exact = np.asarray(outputs).reshape(targets.shape)
+    how = {"loss": "squared", "optimizer": "adamw", "weights": weights, "batch_size": 1}
+    at_target = mf.stable_rate(net, (inputs, exact), epsilon=0.5, **how)
+    descent = mf.stable_rate(net, (inputs, exact), loss="squared", weights=weights)
+    np.testing.assert_allclose(at_target.stable_rate, 0.5 * 19 * descent.stable_rate, rtol=1e-6)
+    assert at_target.stable_rate.attrs["symbol"] == "38 / lambda_max"
+
+
+def test_single_precision_has_no_second_moments():
+    measure = sharpness.Sharpness(inputs=INPUTS, targets=LABELS, loss="cross_entropy", optimizer="adamw")
+    assert measure.settled(NET).batch_size == SAMPLES
+    with pytest.raises(ValueError, match="second moments lie too far apart for it; take 'float64'"):
+        replace(measure, precision="float32").settled(NET)
 
 
 def test_momentum_moves_the_limit():
@@ -272,7 +297,9 @@ REFUSED = {
     "one class": ({"net": mf.MLP(depth=1, width=6, outputs=1), "data": (INPUTS, 0 * LABELS)}, ValueError, "one output"),
     "no limit": ({"optimizer": "lion"}, ValueError, "'lion', of which no limit of stable rates is known; give one of"),
     "no optimizer": ({"optimizer": None}, ValueError, "optimizer is None"),
-    "moments of descent": ({"batch_size": 2}, ValueError, "optimizer is 'sgd'; leave them out"),
+    "moments of descent": ({"batch_size": 2}, ValueError, "^batch_size 2 is that of AdamW's .* 'sgd'; leave it out"),
+    "epsilon of descent": ({"epsilon": 1e-8}, ValueError, "^epsilon 1e-08 is that of AdamW's"),
+    "no epsilon": ({"epsilon": None}, TypeError, "epsilon is None"),
     "too large a batch": ({"optimizer": "adamw", "batch_size": 9}, ValueError, "batch_size is 9"),
     "moments at a level": ({"optimizer": "adamw", "level": "mean_field"}, ValueError, "level 'mean_field' has not"),
     "a negative epsilon": ({"optimizer": "adamw", "epsilon": -1.0}, ValueError, "epsilon is -1; it must be positive"),
