@@ -371,3 +371,12 @@ def _beyond_floats(depth):
 def test_bad_questions_are_refused_before_any_draw(make, sizes, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         mf.depth_law(make, sizes, **{"draws": 2, "seed": 0} | options)
+
+
+def test_momentum_moves_the_stable_rate_and_not_its_law():
+    make, draws = DRAWN["stable_rate"]
+    options = {"quantity": "stable_rate", "draws": draws, "seed": 0}
+    plain, fast = (mf.depth_law(make, SIZES, optimizer=name, **options) for name in ("sgd", "sgd_momentum"))
+    for level in ("stable_rate", "stable_rate_mean_field"):
+        np.testing.assert_allclose(fast[level], 1.9 * plain[level], rtol=1e-9)
+    assert fast.attrs["exponent"] == pytest.approx(plain.attrs["exponent"])
