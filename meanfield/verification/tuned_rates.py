@@ -132,6 +132,20 @@ def variance_of_nets(at: xr.Dataset) -> xr.DataArray:
     return seeds.var(over_nets, ddof=1) / seeds.notnull().sum(over_nets)
 
 
+def of_seeds(at: xr.Dataset, seeds: slice) -> xr.Dataset:
+    """One family's dataset with the tuned rates of these seeds alone, where two of them or more have a minimum.
+
+    Errors are those of a mean over seeds, and of the rates that were tried, which do not fall with seeds.
+    """
+    names = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
+    chosen, coarse = (at[name].isel(draw=seeds) for name in names)
+    count = chosen.notnull().sum("draw")
+    many = count.where(count > 1)
+    mean = chosen.sum("draw") / many
+    error = (((chosen - mean) ** 2).sum("draw") / (many * (many - 1)) + (coarse.sum("draw") / many) ** 2) ** 0.5
+    return with_minima(at.assign(tuned_rate_log10=mean, tuned_rate_log10_stderr=error))
+
+
 def fixed_share(at: xr.Dataset, stderr: float, weights: Array | None = None) -> float:
     """The share of this error's square that is not the scatter of nets, so that more of them leave it as it is.
 

@@ -478,6 +478,27 @@ def _local_columns(dataset: xr.Dataset) -> list[Column]:
 LOCAL_TABLE = Table("local table", "Local slopes of the tuned rate", ["family"], "family", _local_columns)
 
 
+def _halves_columns(dataset: xr.Dataset) -> list[Column]:
+    middle = dataset.sizes["draw"] // 2
+
+    def cells(at: xr.Dataset) -> list[str]:
+        parts = (tuned_rates.of_seeds(at, seeds) for seeds in (slice(middle), slice(middle, None)))
+        first, second = map(tuned_rates.tuned_slope, parts)
+        apart = (first.exponent - second.exponent) / np.hypot(first.stderr, second.stderr)
+        return [fitted(first), fitted(second), number(float(abs(apart)))]
+
+    return [Column(["first half", "second half", "apart, s.e."], cells)]
+
+
+HALVES_TABLE = Table(
+    "halves table",
+    "Slopes of the tuned rate by two disjoint halves of the seeds",
+    ["family"],
+    "family",
+    _halves_columns,
+)
+
+
 def _tuned_over_stable(at: xr.Dataset) -> str:
     return number(10.0 ** float(at["tuned_rate_log10"]) / float(at[named_rates.stable_name(at)]))
 
@@ -594,12 +615,13 @@ def _findings(dataset: xr.Dataset) -> list[Finding]:
     ]
 
 
+TABLES = [SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, HALVES_TABLE, RATE_TABLE]
 REPORT = Report(
     question="Do tuned rates fall over depth as one step of the optimizer that trains says?",
     answer=conclusions.answer_of,
     heading=HEADING,
     brief=BRIEF,
-    parts=[SLOPE_TABLE, STEP_TABLE, NAMED_TABLE, LOCAL_TABLE, RATE_TABLE, _without_parabola, conclusions.advice],
+    parts=[*TABLES, _without_parabola, conclusions.advice],
     findings=_findings,
     words=WORDS,
 )

@@ -403,3 +403,21 @@ CONTROLS = {
     **{claim: _tuned(claim) for claim in ("T1", "T2", "T3", "T4")},
     "T7": stable_rates_are_best,
 }
+
+
+def test_rates_of_some_seeds_are_those_of_all_where_all_are_taken(finished):
+    """And two halves are told apart where one is bent; of one seed none is known."""
+    at = finished.sel(family="mlp")
+    whole = tuned_rates.of_seeds(at, slice(None))
+    for name in ("tuned_rate_log10", "tuned_rate_log10_stderr"):
+        np.testing.assert_allclose(whole[name], tuned_rates.with_minima(at)[name])
+    assert not tuned_rates.of_seeds(at, slice(1)).sizes["depth"]
+    logs, offs = np.log10([2.0, 4.0, 8.0])[:, None], np.tile(np.linspace(0, 0.1, 4), 2)
+    bent = np.where(np.arange(8) < 4, 0.0, -logs) + offs
+    values = {"seed_tuned_rate_log10": bent, "seed_tuned_rate_log10_stderr": 0 * bent}
+    made = xr.Dataset({name: (("depth", "draw"), numbers) for name, numbers in values.items()}, {"depth": [2, 4, 8]})
+    halves = [tuned_rates.of_seeds(made, part) for part in (slice(4), slice(4, None))]
+    first, second = map(tuned_rates.tuned_slope, halves)
+    assert first.exponent == pytest.approx(0, abs=1e-12)
+    assert second.exponent == pytest.approx(-1)
+    np.testing.assert_allclose(halves[0]["tuned_rate_log10_stderr"], np.std(offs[:4], ddof=1) / 2)
