@@ -493,7 +493,7 @@ CLAIMS = (
         checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, AT_MORE_PIXELS),
         undecided="all 24 nets lie within the factor, at 0.49 to 1.4 times the tuned rate under descent, where 0.45 "
         "is allowed, and at 0.76 to 1.4 under AdamW; those nearest to an edge lie 0.8 and 2.1 standard errors inside, "
-        "where 6.0 would decide; under AdamW 13 % of the error's square are draws of one step, which nets do not reduce",
+        "where 6.0 would decide; under AdamW 13 % of the error's square are draws of one step, that stay",
         preset=PRESET,
     ),
     Claim(
