@@ -69,8 +69,8 @@ step_scales: loss='cross_entropy'; optimizer='sgd'; epsilon=0.0; batch_size=None
     precision='float64'; backend='numpy'; workers=1; resume_in=None
 range_test: seeds=4; steps=100; low=1e-07; high=10.0; batch_size=None; optimizer='sgd'; loss='cross_entropy';
     weight_decay=0.0; epsilon=1e-08; precision='float64'; backend='numpy'; workers=1; resume_in=None
-stable_rate: loss='cross_entropy'; draws=16; seed=0; level=None; weights=None; backend='numpy'; workers=1;
-    resume_in=None
+stable_rate: loss='cross_entropy'; optimizer='sgd'; batch_size=None; epsilon=0.0; draws=16; seed=0; level=None;
+    weights=None; backend='numpy'; workers=1; resume_in=None
 train: seeds=1; weights=None; workers=1; resume_in=None; steps=None; epochs=None; batch_size=None; optimizer='sgd';
     loss='cross_entropy'; weight_decay=0.0; epsilon=1e-08; schedule='constant'; precision='float64'; backend='numpy';
     role_factors=None
