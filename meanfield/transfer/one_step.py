@@ -19,7 +19,7 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.step_scales import median_scale
 from meanfield.theory.prediction import predict
 from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
-from meanfield.transfer.starting import NOTABLE, SCALES, departures, trains, trial_name, untried
+from meanfield.transfer.starting import NOTABLE, SCALES, departures, over_width, trains, trial_name, untried, widest
 
 # What the step moves by 1, in mean squares, at the scale of each name.
 MOVED = {
@@ -136,6 +136,8 @@ class OneStep(Rule):
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
+        if self.data is not None and self.of == "outputs" and widest(start) != widest(end):
+            sentences += filter(None, [over_width(trial_name(self.optimizer))])
         return tuple(dict.fromkeys(sentences))
 
     def of_net(self, net: CarriedNet) -> Scale:

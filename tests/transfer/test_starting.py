@@ -246,6 +246,36 @@ def test_an_epsilon_that_eats_the_step_is_warned_of():
     assert "epsilon 10 leaves 0.00" in sentence
 
 
+def test_wide_nets_are_warned_of_under_descent():
+    """By units, not by inputs; AdamW's constant kept its factor there."""
+    wide, narrow = (mf.ResidualMLP(depth=2, width=width, stem=1, input_width=8, outputs=3) for width in (128, 96))
+    many = mf.ResidualMLP(depth=2, width=16, stem=1, input_width=200, outputs=3)
+    images = RNG.standard_normal((64, 200)), DATA[1]
+
+    def told(**options):
+        return [each for each in started(**options)[1] if "at width 256" in each]
+
+    assert len(told(net=wide)) == len(told(net=wide, optimizer="sgd_momentum")) == 1
+    assert not [*told(net=narrow), *told(net=many, data=images), *told(net=wide, optimizer="adamw")]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "words"), [("sgd", "leave the rate over widths"), ("adamw", "or 'last' over widths")]
+)
+def test_outputs_that_carry_over_widths_are_warned_of(optimizer, words):
+    nets = [mf.ResidualMLP(depth=2, width=width, stem=1, input_width=8, outputs=3) for width in (16, 32)]
+
+    def told(*pair, **options):
+        how = {"optimizer": optimizer, "data": DATA, "draws": 4} | options
+        return [each for each in mf.explain_transfer(0.1, *pair, **how).warnings if "from width 64 to 256" in each]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (sentence,) = told(*nets)
+        assert words in sentence
+        assert not [*told(*nets, of="relative"), *told(nets[0], nets[0].replace(depth=4))]
+
+
 def test_a_muon_of_ones_own_is_muon():
     assert started(optimizer=Muon(0.9, None))[0].attrs["scale_over_rate"] == CALIBRATIONS["muon"][CONNECTED].ratio
 
