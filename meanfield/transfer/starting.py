@@ -248,8 +248,8 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
 TRIAL_WIDTH, WIDE = 64, 128
 AT_WIDTH_256 = (
     f"trials had width {TRIAL_WIDTH}, and tuned rates of descent hardly go with the width, where the outputs' scale "
-    "does: at width 256 the rate so named was 0.21 to 0.33 times the tuned one in residual nets of 2, 8 and 32 blocks "
-    "(E2f)"
+    "does: at width 128 the rate so named was 0.34 to 0.57 times the tuned one in residual nets of 2, 8 and 32 blocks, "
+    "and at width 256 0.21 to 0.33 times (E2f)"
 )
 # By which the outputs carry rates from width 64 to 256 in the same nets, and what tuned rates did.
 OVER_WIDTH: Mapping[str, str] = {
