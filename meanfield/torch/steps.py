@@ -36,8 +36,9 @@ COLUMNS_OF_OUTPUTS = (nn.Embedding, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.C
 STEP_RATE = 2.0**-10
 # Those that divide a gradient by the root of its second moments without bias.
 ADAM = (torch.optim.Adam, torch.optim.AdamW)
-# As `meanfield.transfer.starting` calls the optimizers of PyTorch whose first step is that of these.
+# The momentum of SGD in trials.
 TRIAL_MOMENTUM = 0.9
+# As `meanfield.transfer.starting` calls the optimizers of PyTorch whose first step is that of these.
 TRIAL_NAMES = {"SGD": "sgd", "Adam": "adamw", "AdamW": "adamw", "Lion": "lion", "Muon": "muon"}
 
 

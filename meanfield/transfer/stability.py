@@ -58,17 +58,17 @@ def stable_rate(
     outputs. It is found by Lanczos iterations on a backward pass and a tangent, to a relative residual of 1e-6.
     Under momentum the limit is 2 (1 + beta) / lambda_max. Under AdamW it is 2 (1 + beta_1) / (1 - beta_1) over the
     largest eigenvalue of p^(-1/2) J^T H J p^(-1/2), with p = sqrt(v) + epsilon, and v the mean over mini-batches of the
-    squared gradient at initialisation, element by element: second moments of training leave it.
+    squared gradient at initialisation, element by element. In training v changes, and the limit with it.
 
     Args:
         net: any net or loop; its own number of samples counts for nothing here.
-        data: the batch, inputs and targets as for `train`. Targets are checked; of them AdamW's v alone depends.
+        data: the batch, inputs and targets as for `train`. Targets are checked; AdamW's v alone depends on them.
         loss: "cross_entropy" or "squared", as for `train`.
         optimizer: "sgd", without momentum, "sgd_momentum" (0.9), "adamw", or `SGD` or `AdamW` of
             `meanfield.optimizers`.
         batch_size: AdamW's alone: samples of a mini-batch, taken in their order; all of them if left out, which gives a
             warning. The last samples, fewer than a batch, are left out of curvature and moments.
-        epsilon: AdamW's alone. Without one, weights do not move whose root of v is below 64 roundings of the largest.
+        epsilon: AdamW's alone. Without one, weights whose root of v is below 64 roundings of the largest do not move.
         draws: nets to draw, at least 2; draw 0 is the net that `train` starts from under this seed.
         seed: root of all streams.
         level: None draws. "mean_field" predicts, at leading order in 1/width, the means over draws for nets of untied

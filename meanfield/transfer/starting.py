@@ -244,10 +244,10 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
     POST_NORM: (1.1, 2.6),
     ROOT_LOOPS: (0.01, 0.36),
 }
-# Units of a layer of the trials, from how many on a net is told apart, and what was met at 256 (claim E2f).
-TRIAL_WIDTH, WIDE = 64, 128
-AT_WIDTH_256 = (
-    f"trials had width {TRIAL_WIDTH}, and tuned rates of descent hardly go with the width, where the outputs' scale "
+# Units of a layer from which on nets are wider than those of the trials, and what was met there (claim E2f).
+WIDER_THAN_TRIALS = 128
+OF_WIDER_NETS = (
+    "trials had width 64, and tuned rates of descent hardly go with the width, where the outputs' scale "
     "does: at width 128 the rate so named was 0.34 to 0.57 times the tuned one in residual nets of 2, 8 and 32 blocks, "
     "and at width 256 0.21 to 0.33 times (E2f)"
 )
@@ -376,8 +376,8 @@ def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:
 
 def misses(net: Net, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a starting rate of this net misses its stated interval."""
-    is_wide = not isinstance(net, TokenStream) and not is_convolutional(net) and widest(net) >= WIDE
-    return (*misses_of(_families(net), optimizer), *([AT_WIDTH_256] if is_wide and _tried(optimizer) == "sgd" else []))
+    is_wide = not isinstance(net, TokenStream) and not is_convolutional(net) and widest(net) >= WIDER_THAN_TRIALS
+    return (*misses_of(_families(net), optimizer), *([OF_WIDER_NETS] if is_wide and _tried(optimizer) == "sgd" else []))
 
 
 def widest(net: Net) -> int:

@@ -347,10 +347,10 @@ class Tuning:
             ValueError: it is none of `WITH_STABLE_RATE`.
         """
         (inputs, targets), how = self._first_samples, self.options
-        of_moments: dict[str, Any] = {"targets": targets, "epsilon": how.epsilon}
-        if how.batch_size is not None:
-            of_moments["batch_size"] = min(how.batch_size, len(inputs))
-        of_moments = of_moments if isinstance(how.method, AdamW) else {}
+        of_moments: dict[str, Any] = {}
+        if isinstance(how.method, AdamW):
+            size = min(how.batch_size or len(inputs), len(inputs))
+            of_moments = {"targets": targets, "epsilon": how.epsilon, "batch_size": size}
         measure = Sharpness(inputs=inputs, loss=how.loss, optimizer=how.optimizer, backend=how.backend, **of_moments)
         return Run(self.net, measure, self.curvature_draws, self.each_seed[0])
 

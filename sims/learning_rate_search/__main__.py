@@ -484,8 +484,9 @@ def _halves_columns(dataset: xr.Dataset) -> list[Column]:
     def cells(at: xr.Dataset) -> list[str]:
         parts = (tuned_rates.of_seeds(at, seeds) for seeds in (slice(middle), slice(middle, None)))
         first, second = map(tuned_rates.tuned_slope, parts)
-        apart = (first.exponent - second.exponent) / np.hypot(first.stderr, second.stderr)
-        return [fitted(first), fitted(second), number(float(abs(apart)))]
+        with np.errstate(divide="ignore", invalid="ignore"):  # of seeds that agree exactly
+            apart = np.abs(first.exponent - second.exponent) / np.hypot(first.stderr, second.stderr)
+        return [fitted(first), fitted(second), number(float(apart))]
 
     return [Column(["first half", "second half", "apart, s.e."], cells)]
 

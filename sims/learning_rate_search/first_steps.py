@@ -276,8 +276,8 @@ MORE_PIXELS_SHOWN = (
 # Residual nets under descent with momentum, whose first step from rest is that of descent.
 UNDER_MOMENTUM = ("residual mlp init", "residual mlp multiplier", "residual cnn init on mnist")
 # Residual nets four times as wide as others, and twice as deep.
-WIDE = ("--families", "residual mlp init", "--wider", "4", "--depths", "2", "8", "32")
-WIDER = (
+AT_WIDTH_256 = ("--families", "residual mlp init", "--wider", "4", "--depths", "2", "8", "32")
+OF_WIDTH_256 = (
     f"{trained('width 256, 2, 8 and 32 blocks')}; fully-connected residual nets of variance 1/K on digits; written "
     "down before these runs"
 )
@@ -399,8 +399,8 @@ CLAIMS = (
         "that trains says, to 0.15 in the slope, by the change of the outputs",
         brief="tuned slopes are those of one step at width 256 and 32 blocks, too",
         printed=UNPRINTED,
-        hypotheses=WIDER,
-        checks=checks_of_optimizers(NAME, partial(judge_slopes, group="residual nets"), OF_ALL_FAMILIES, WIDE),
+        hypotheses=OF_WIDTH_256,
+        checks=checks_of_optimizers(NAME, partial(judge_slopes, group="residual nets"), OF_ALL_FAMILIES, AT_WIDTH_256),
         undecided="under descent they fall as K^(-1.01 +- 0.05) where one step has -0.84, which 33 nets would decide, "
         "and under AdamW as K^(-1.03 +- 0.10) where it has -1.02, which 120 would",
         preset=PRESET,

@@ -35,6 +35,7 @@ from meanfield.verification import (
 from sims.common.tuned_nets import checks_of_optimizers
 from sims.learning_rate_search.first_steps import (
     AT_MORE_PIXELS,
+    AT_WIDTH_256,
     BOTH_DATA,
     BY_KIND,
     JUDGES,
@@ -42,11 +43,10 @@ from sims.learning_rate_search.first_steps import (
     MORE_PIXELS_SHOWN,
     NAME,
     OF_ALL_FAMILIES,
+    OF_WIDTH_256,
     PRESET,
     TRAINED,
     UNPRINTED,
-    WIDE,
-    WIDER,
     error_of_both,
     is_wider,
     shows_more_pixels,
@@ -504,8 +504,8 @@ CLAIMS = (
         "factor that it states; its constants are of nets of width 64 and up to 16 blocks",
         brief="`mf.starting_rate` keeps its factor at width 256 and 32 blocks",
         printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
-        hypotheses=WIDER,
-        checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, WIDE),
+        hypotheses=OF_WIDTH_256,
+        checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, AT_WIDTH_256),
         replaced_by="under descent it is 0.21 to 0.33 times the tuned rate: from width 64 to 256 the outputs' scale "
         "falls to 0.24 to 0.30, and tuned rates go to 0.65 to 1.13 times; under AdamW it is 0.67 to 0.91 times"
         ", within the factor",

@@ -55,6 +55,7 @@ from meanfield.simulation.draws import repeated_inputs
 from meanfield.simulation.maps.base import Use, WeightedOperation
 from meanfield.simulation.measures.base import DEVICE_SPEED, Cost, Measure, Pieces
 from meanfield.simulation.passes import Forward, backward, forward, gradient_changes, tangent
+from meanfield.simulation.step_moves import ROUNDING as ROUNDING_ERRORS
 from meanfield.simulation.step_moves import StepMoves
 from meanfield.simulation.training.data import Data, checked_data, drawn_weights, given_data
 from meanfield.simulation.training.gradients import loss_gradients
@@ -68,8 +69,6 @@ TOLERANCE = {"float64": 1e-6, "float32": 1e-4}
 MOST_PRODUCTS, USUAL_PRODUCTS = 300, 30
 # Vectors whose curvature is below this share of the largest are rounding.
 ROUNDING = 1e-13
-# Elements of a gradient below this many rounding errors of the largest are 0, and no step moves their weights.
-ROUNDING_ERRORS = 64
 # Optimizers of which the limit is known, by name.
 WITH_STABLE_RATE = ("sgd", "sgd_momentum", "adamw")
 
@@ -152,8 +151,9 @@ class Sharpness(Measure):
     def limit(self) -> float:
         """lambda_max times the largest stable rate."""
         method = self.method
-        averages = isinstance(method, AdamW)
-        return stable_limit(method.beta1 if isinstance(method, AdamW) else method.momentum, averages=averages)
+        if isinstance(method, AdamW):
+            return stable_limit(method.beta1, averages=True)
+        return stable_limit(method.momentum, averages=False)
 
     def cost(self, net: Net) -> Cost:
         samples = len(self.inputs)
@@ -217,6 +217,7 @@ class Sharpness(Measure):
         roots = {name: xp.sqrt(total / len(starts)) for name, total in squares.items()}
         if self.epsilon:
             return {name: 1 / (root + self.epsilon) for name, root in roots.items()}
+        # Elements below so many rounding errors of the largest are 0, and no step moves their weights.
         least = ROUNDING_ERRORS * np.finfo(arrays.precision).eps * max(float(root.max()) for root in roots.values())
         return {name: xp.where(root > least, 1 / root, 0.0) for name, root in roots.items()}
 
