@@ -266,8 +266,6 @@ def test_descent_with_momentum_has_a_name_and_descends_at_its_first_step():
         np.testing.assert_array_equal(each, of_descent)
     of_momentum, of_descent = (mf.step_scales(net, data, draws=4, optimizer=name) for name in ("sgd_momentum", "sgd"))
     np.testing.assert_array_equal(of_momentum.output_learning_rate_scale, of_descent.output_learning_rate_scale)
-    with pytest.raises(ValueError, match="'sgd' without momentum alone"):
-        mf.starting_rate(net, data, optimizer="sgd_momentum", draws=4)
     with pytest.raises(ValueError, match="sgd_momentum"):
         mf.hyperparameter_table("sgd_momentum", 2)
 
