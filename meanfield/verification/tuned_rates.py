@@ -10,6 +10,7 @@ A net learns where its loss at the tuned rate is below a third of that of equal 
 Families by groups have a scale of one step whose slope theirs is held to.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "normalised nets": ("relative", ("residual cnn init batch norm on mnist",)),
     "loops": ("relative", ("loop linear", "loop sqrt")),
 }
-# Between a family and its data, where it has its own.
-ON = " on "
+# Between a family and its data, where it has its own; and before it, between it and how many times as wide it is.
+ON, TIMES = " on ", " x"
 # Families of no group, and their scale.
 OTHERS, OTHERWISE = "other nets", "outputs"
 # Scales of a step with AdamW's weights moved as far as in noise, and the one by which it is held to tuned rates.
@@ -83,15 +84,39 @@ def learned_at(dataset: xr.Dataset, family: str) -> xr.Dataset:
     return with_minima(at.isel(depth=np.flatnonzero(learning(dataset).sel(family=family).values)))
 
 
-def without_data(family: str) -> str:
-    """The family, without the data that its name may end with."""
-    return family.partition(ON)[0]
+@dataclass(frozen=True)
+class FamilyName:
+    """What a name such as "residual mlp init x4 on mnist" says.
+
+    Attributes:
+        kind: which nets; ``times``: how many times as wide as those of the run; ``data``: on which data, empty for
+            those of the run.
+    """
+
+    kind: str
+    times: float
+    data: str
+
+    @classmethod
+    def of(cls, family: str) -> "FamilyName":
+        """Of this name; a number of times that is none stays in the kind, which no family has then."""
+        nets, _, data = family.partition(ON)
+        kind, written, times = nets.rpartition(TIMES)
+        try:
+            return cls(kind, float(times), data) if written else cls(nets, 1.0, data)
+        except ValueError:
+            return cls(nets, 1.0, data)
+
+    @property
+    def narrow(self) -> str:
+        """The name of the same nets at the width of the run."""
+        return self.kind + (f"{ON}{self.data}" if self.data else "")
 
 
 def group_of(family: str) -> tuple[str, str]:
     """The group of a family on any data, and the scale that its slope is held to."""
-    named = {without_data(name): (group, of) for group, (of, families) in GROUPS.items() for name in families}
-    return named.get(without_data(family), (OTHERS, OTHERWISE))
+    named = {FamilyName.of(name).kind: (group, of) for group, (of, families) in GROUPS.items() for name in families}
+    return named.get(FamilyName.of(family).kind, (OTHERS, OTHERWISE))
 
 
 def slope_weights(at: xr.Dataset) -> Array:

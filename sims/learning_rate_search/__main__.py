@@ -54,7 +54,7 @@ from sims.common.tuned_nets import (
     median_scales,
     own_seeds,
 )
-from sims.learning_rate_search import claims, conclusions, first_steps, named_rates, printed_tables
+from sims.learning_rate_search import claims, conclusions, first_steps, named_rates, over_widths, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
 
 LISTED = "whether the rate that trains best follows the one-step scale"
@@ -65,7 +65,7 @@ LISTED = "whether the rate that trains best follows the one-step scale"
 def _each_once(written: str, given: Sequence[str]) -> list[str]:
     """The families that are asked for by their own names or together."""
     for asked in given:
-        require_choice(written, tuned_rates.without_data(asked), [*FAMILIES, *first_steps.TOGETHER])
+        require_choice(written, tuned_rates.FamilyName.of(asked).kind, [*FAMILIES, *first_steps.TOGETHER])
     return list(dict.fromkeys(name for asked in given for name in first_steps.TOGETHER.get(asked, (asked,))))
 
 
@@ -73,7 +73,8 @@ NETS, TRAINING = "nets", "training"
 OPTIONS = (
     Option(
         "families",
-        "families of nets (quote names of several words), of --data, or each 'FAMILY on SOURCE'; several at once are "
+        "families of nets (quote names of several words), of --data, or each 'FAMILY on SOURCE'; 'FAMILY xM' are M "
+        "times as wide; several at once are "
         f"{', '.join(map(repr, first_steps.TOGETHER))}",
         metavar="NAME",
         many="+",
@@ -232,23 +233,27 @@ def planned(options: argparse.Namespace) -> dict[str, Any]:
 
 def _source(options: argparse.Namespace, family: str) -> str:
     """The data of a family: those that its name ends with, or those of the run."""
-    return family.partition(tuned_rates.ON)[2] or str(options.data)
+    return tuned_rates.FamilyName.of(family).data or str(options.data)
 
 
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
     """Channels and width as they are run."""
     wider = require_positive("--wider", options.wider, why="nets have a channel or more")
-    times = {name: wider * getattr(options, name) for name in ("channels", "width")}
-    for name, size in times.items():
-        if size != round(size):
-            raise ValueError(f"--wider {wider:g} makes {size:g} of --{name}; give a factor that makes a whole number")
-    return {name: round(size) for name, size in times.items()}
+    return {name: _whole(f"--wider {wider:g}", wider, name, getattr(options, name)) for name in ("channels", "width")}
+
+
+def _whole(written: str, times: float, name: str, size: int) -> int:
+    """So many times a size, which is as many channels or units."""
+    wider = require_positive(written, times, why="nets have a channel or more") * size
+    if wider != round(wider):
+        raise ValueError(f"{written} makes {wider:g} of {size} ({name}); give a factor that makes a whole number")
+    return round(wider)
 
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
-    width = _sizes(options)["channels" if family.startswith(OF_CHANNELS) else "width"]
-    blocks = _blocks(family, [depth])[0]
-    return trained_net(tuned_rates.without_data(family), blocks, width, _source(options, family), options.sides)
+    name, of = tuned_rates.FamilyName.of(family), "channels" if family.startswith(OF_CHANNELS) else "width"
+    width = _whole(f"--families {family!r}", name.times, of, _sizes(options)[of])
+    return trained_net(name.kind, _blocks(family, [depth])[0], width, _source(options, family), options.sides)
 
 
 def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data: InputsAndTargets) -> Tuning:
@@ -398,7 +403,7 @@ WORDS = {
     "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds, where none is 0.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "
-    "k=2: init, with two layers in a branch.",
+    "k=2: init, with two layers in a branch; x4: of four times as many units or channels.",
 }
 HEADING = (
     "Trained on {data}: images of at most {sides} pixels a side on grids and in rows, {samples} samples, batches of "
@@ -612,6 +617,7 @@ def _findings(dataset: xr.Dataset) -> list[Finding]:
         *claims.findings(dataset),
         *first_steps.findings(dataset),
         *named_rates.findings(dataset),
+        *over_widths.findings(dataset),
         *printed_tables.findings(dataset),
     ]
 
@@ -622,7 +628,7 @@ REPORT = Report(
     answer=conclusions.answer_of,
     heading=HEADING,
     brief=BRIEF,
-    parts=[*TABLES, _without_parabola, conclusions.advice],
+    parts=[*TABLES, over_widths.table_of, _without_parabola, conclusions.advice],
     findings=_findings,
     words=WORDS,
 )
@@ -638,7 +644,7 @@ STUDY = Study(
     measure=measure,
     variables=VARIABLES,
     report=REPORT,
-    claims=(*CLAIMS, *first_steps.CLAIMS, *named_rates.CLAIMS, *printed_tables.CLAIMS),
+    claims=(*CLAIMS, *first_steps.CLAIMS, *named_rates.CLAIMS, *over_widths.CLAIMS, *printed_tables.CLAIMS),
     # The images of a run without --data.
     require_installed=partial(images.require_installed, "digits"),
 )

@@ -43,10 +43,17 @@ DESCENT, NO_CHANGE, THREE_HALVES = "one step of gradient descent", "no change wi
 REACH = 4.0
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
 # Families that are asked for by one name.
-BOTH_DATA = "residual nets on both data"
+BOTH_DATA, TWO_WIDTHS = "residual nets on both data", "residual nets of two widths"
 # Residual nets that are shown more pixels than those that constants and scales were chosen on.
 MORE_PIXELS = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist")
-TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()} | {BOTH_DATA: BY_KIND}
+# Residual nets, and the same nets as they are widened.
+WIDENED = {
+    "residual mlp init on mnist": "residual mlp init x4 on mnist",
+    "residual mlp multiplier": "residual mlp multiplier x4",
+    "residual cnn init on mnist": "residual cnn init x2 on mnist",
+}
+TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()}
+TOGETHER |= {BOTH_DATA: BY_KIND, TWO_WIDTHS: (*WIDENED, *WIDENED.values())}
 
 
 def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descends: bool) -> tuple[str, Array]:

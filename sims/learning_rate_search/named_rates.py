@@ -321,11 +321,11 @@ def judge_finder(dataset: xr.Dataset) -> Contest | Ruling:
         (of_constant, named.falling),
     ]
     ways = {"one step": off, **{f"range test, {name},": offs[name].where(both) for name in offs}}
-    made = _nearer(dataset, off, finder, parts, ways)
+    made = nearer(dataset, off, finder, parts, ways)
     return made.saying(made.shown, **words)
 
 
-def _nearer(
+def nearer(
     dataset: xr.Dataset,
     off: xr.DataArray,
     far: xr.DataArray,
@@ -390,7 +390,7 @@ def judge_curvature(dataset: xr.Dataset) -> Contest | Ruling:
         sign = xr.DataArray(np.sign(log_times))
         parts.append((sign * log_error(at, each.scale), 0.0))
         parts.append((sign.sum("depth") * (each.of_constant**2 - each.of_tuned**2) ** 0.5, 0.0))
-    made = _nearer(dataset, off, far, parts, {"one step": off, "the stable rate": far})
+    made = nearer(dataset, off, far, parts, {"one step": off, "the stable rate": far})
     return made.saying(made.shown, **words)
 
 

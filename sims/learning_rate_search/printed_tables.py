@@ -78,10 +78,10 @@ SOURCE = 4
 
 def printed_slope(family: str) -> float:
     """Mean slope of table 1 over its data sets, or that of table 3; NaN for what they do not have."""
-    if tuned_rates.without_data(family) in TABLE_3:
-        return TABLE_3[tuned_rates.without_data(family)]
-    kinds = [TABLE_1[kind] for begin, kind in KINDS.items() if family.startswith(begin)]
-    return float(np.mean(kinds[0])) if kinds else float("nan")
+    if (kind := tuned_rates.FamilyName.of(family).kind) in TABLE_3:
+        return TABLE_3[kind]
+    slopes = [TABLE_1[name] for begin, name in KINDS.items() if family.startswith(begin)]
+    return float(np.mean(slopes[0])) if slopes else float("nan")
 
 
 @JUDGES.decide(

@@ -32,7 +32,7 @@ from tests.sims import claim_controls
 # Claims that read no numbers of a dataset; their controls are in `tests/verification`, that of A21 below.
 WITHOUT_DATASET = {"A16a", "A16b", "A19", "A21", "A23a", "S12", "S13"}
 # Files of tests that a study has besides that of its name, with controls of its claims.
-MORE_TESTS = {"learning_rate_search": ("first_steps", "printed_tables")}
+MORE_TESTS = {"learning_rate_search": ("first_steps", "over_widths", "printed_tables")}
 # The studies whose runs decide a claim -> controls, of every file: they stand beside the tests of their study, as its
 # CONTROLS, and those of claims that rest on several studies in `claim_controls`.
 PARTS = [("several", claim_controls.CONTROLS)]

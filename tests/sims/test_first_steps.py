@@ -429,7 +429,7 @@ def test_only_muon_beside_adamw_has_a_step_in_noise(smoke_runs):
 @pytest.mark.parametrize(("group", "family"), GROUPED)
 def test_rates_are_carried_on_data_by_the_change_that_claims_judge(group, family):
     """Without being asked for: that of the group for every optimizer, but for the step of Muon in noise."""
-    nets = [trained_net(tuned_rates.without_data(family), depth, 16, "digits") for depth in (1, 2)]
+    nets = [trained_net(tuned_rates.FamilyName.of(family).kind, depth, 16, "digits") for depth in (1, 2)]
     data = training_data("digits", nets[0], samples=8)
     for optimizer, of in (("sgd", tuned_rates.GROUPS[group][0]), ("muon-adamw-in-noise", "last")):
         carried = mf.explain_transfer(0.1, *nets, optimizer=optimizer, data=data, draws=2)

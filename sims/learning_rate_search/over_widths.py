@@ -1,0 +1,147 @@
+"""What carries a tuned rate over the width, where the depth stays: what one step changes, or nothing at all?
+
+Nets of two widths that both learn count. Over the depth the change of the outputs carries rates of residual nets
+(`first_steps`); here it is the rival of what was seen on nets of digits: rates of descent stay, and those of AdamW go
+as one step changes the layers relative to their own size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from meanfield.verification import Claim, Contest, Finding, Kind, Ruling, Verdict, tuned_rates
+from sims.common.tables import WITHIN, Grid, table
+from sims.common.tuned_nets import OF, checks_of_optimizers
+from sims.learning_rate_search.first_steps import (
+    JUDGES,
+    NAME,
+    OF_ALL_FAMILIES,
+    PRESET,
+    TRAINED,
+    TWO_WIDTHS,
+    error_of_both,
+)
+from sims.learning_rate_search.named_rates import log_error, nearer
+
+# The scale by which rates of an optimizer are carried over the width; of none they stay.
+CARRIES = {"sgd": None, "adamw": "relative_scale"}
+RIVAL = "outputs_scale"
+STAYS, GOES = "stay", "go by the relative change of the layers"
+
+
+@dataclass(frozen=True)
+class Widened:
+    """Nets of two widths: what the wide ones have over the narrow ones, log10 of it, over (family, depth).
+
+    Attributes:
+        wide, narrow: the same families and depths of a run, by the names of the wide ones.
+        learned: where both learn and have a tuned rate.
+    """
+
+    wide: xr.Dataset
+    narrow: xr.Dataset
+    learned: xr.DataArray
+
+    @classmethod
+    def of(cls, dataset: xr.Dataset) -> Widened:
+        """Those of this run, which may be none."""
+        known = list(map(str, dataset["family"].values))
+        narrow = {name: tuned_rates.FamilyName.of(name).narrow for name in known}
+        names = [name for name, other in narrow.items() if other != name and other in known]
+        wide = dataset.sel(family=names)
+        base = dataset.sel(family=[narrow[name] for name in names]).assign_coords(family=names)
+        parts = (tuned_rates.learning(at) & np.isfinite(at["tuned_rate_log10_stderr"]) for at in (wide, base))
+        learned = next(parts) & next(parts)
+        return cls(wide, base, learned.transpose(*wide["tuned_rate_log10"].dims))
+
+    def gone(self, scale: str | None) -> tuple[xr.DataArray, xr.DataArray]:
+        """How far a scale has gone, with its error; 0 of none."""
+        if scale is None:
+            zero = xr.zeros_like(self.wide["tuned_rate_log10"]).where(self.learned)
+            return zero, zero
+        gone = xr.DataArray(np.log10(self.wide[scale]) - np.log10(self.narrow[scale]))
+        error = xr.DataArray(np.hypot(log_error(self.wide, scale), log_error(self.narrow, scale)))
+        return gone.where(self.learned), error.where(self.learned)
+
+    @property
+    def tuned(self) -> tuple[xr.DataArray, xr.DataArray]:
+        """How far tuned rates have gone, with the error."""
+        gone = self.wide["tuned_rate_log10"] - self.narrow["tuned_rate_log10"]
+        error = np.hypot(self.wide["tuned_rate_log10_stderr"], self.narrow["tuned_rate_log10_stderr"])
+        return gone.where(self.learned), xr.DataArray(error).where(self.learned)
+
+
+@JUDGES.decide(
+    brief="{optimizer}: over widths tuned rates {moved}",
+    claim="Over widths tuned rates of residual nets that learn under {optimizer} {moved}, more closely than they go by "
+    "how far one step moves the outputs, on average over nets",
+    rival="they go by the outputs as closely",
+    measured="mean size of log10 of carried over tuned rates, of the claimed way less that of the outputs",
+)
+def judge_widths(dataset: xr.Dataset) -> Contest | Ruling:
+    optimizer = dataset.attrs["optimizer"]
+    scale = CARRIES.get(optimizer, "relative_scale")
+    words = {"optimizer": optimizer, "moved": STAYS if scale is None else GOES}
+    widened = Widened.of(dataset)
+    if not widened.learned.any():
+        return Ruling(Verdict.INCONCLUSIVE, "no net of two widths learns at both", words, "none: no net")
+    (tuned, error), (claimed, of_claimed), (outputs, of_outputs) = (
+        widened.tuned,
+        *map(widened.gone, (scale, RIVAL)),
+    )
+    off, far = claimed - tuned, outputs - tuned
+    of_tuned = off.copy(data=error_of_both(off.values, far.values, error.values))
+    nets = tuned_rates.variance_of_nets(widened.wide) + tuned_rates.variance_of_nets(widened.narrow)
+    # Both scales are of the same draws, so that their errors may add.
+    parts = [(of_tuned, nets / error**2), (of_claimed + of_outputs, 0.0)]
+    fewest = np.minimum(widened.wide["located"], widened.narrow["located"])
+    made = nearer(widened.wide.assign(located=fewest), off, far, parts, {"carried so,": off, "by the outputs,": far})
+    each = "; ".join(
+        f"{name}, {', '.join(f'{times:.2g}' for times in 10 ** tuned.sel(family=name).dropna('depth').values)}"
+        for name in map(str, tuned["family"].values)
+    )
+    return made.saying(f"{made.shown}; tuned rates went to {each} times", **words)
+
+
+def table_of(dataset: xr.Dataset) -> Grid | str:
+    """How far tuned rates and scales of one step went over the width, net by net; nothing without two widths."""
+    widened = Widened.of(dataset)
+    gone = {"tuned rate": widened.tuned} | {of: widened.gone(f"{of}_scale") for of in OF}
+    rows = []
+    for name, depth in product(widened.wide["family"].values, widened.wide["depth"].values):
+        at = [[float(part.sel(family=name, depth=depth)) for part in (times, error)] for times, error in gone.values()]
+        if np.isfinite(at).all():
+            times = [f"{10**value:.2f}{WITHIN}{10**value * np.log(10) * error:.2f}" for value, error in at]
+            rows.append([f"{name} {depth}", *times])
+    title = "Over the width, of nets that learn: times those of the narrower net"
+    return table(["net", *gone], rows, title) if rows else ""
+
+
+def findings(dataset: xr.Dataset) -> list[Finding]:
+    """Where this run has nets of two widths."""
+    return [judge_widths(dataset)] if Widened.of(dataset).wide.sizes["family"] else []
+
+
+AT_TWO_WIDTHS = ("--families", TWO_WIDTHS, "--depths", "2", "8")
+CLAIMS = (
+    Claim(
+        id="E1j",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="over widths of 64 to 256 units, or of 16 to 32 channels, tuned rates of residual nets stay under "
+        "descent, and under AdamW go as the relative change of the layers in one step, each more closely than by the "
+        "change of the outputs, which carries them over the depth",
+        brief="over widths rates stay (descent) or go by the relative change (AdamW)",
+        printed="no sentence of a paper: a question of our own, by which change one step carries rates over the width",
+        hypotheses=f"{TRAINED}; fully-connected residual nets of MNIST (variance 1/K) and of digits (factor K^(-1/2)), "
+        "of 64 and 256 units, and convolutional ones of MNIST of 16 and 32 channels, of 2 and 8 blocks; asked after "
+        "residual nets of digits (variance 1/K), which are not among these, had shown it, and written down before "
+        "these runs",
+        checks=checks_of_optimizers(NAME, judge_widths, OF_ALL_FAMILIES, AT_TWO_WIDTHS),
+        preset=PRESET,
+    ),
+)

@@ -1,0 +1,112 @@
+"""Tuned rates over the width: verdicts on made-up rates, with what must be refuted."""
+
+import re
+from math import log10
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from meanfield.verification import tuned_rates
+from meanfield.verification.verdicts import Verdict
+from sims.claims.catalogue import CLAIMS
+from sims.learning_rate_search import over_widths
+from sims.learning_rate_search.first_steps import WIDENED
+from tests.sims.claim_controls import ERROR, all_learned, scattered
+
+RUNS = {"sgd": CLAIMS["E1j"].checks[0].run, "adamw": CLAIMS["E1j"].checks[1].run}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "times", "data", "narrow"),
+    [
+        ("mlp", "mlp", 1.0, "", "mlp"),
+        ("cnn 4x4 on mnist", "cnn 4x4", 1.0, "mnist", "cnn 4x4 on mnist"),
+        ("residual mlp init x4", "residual mlp init", 4.0, "", "residual mlp init"),
+        ("cnn 4x4 x0.5 on own x2.npz", "cnn 4x4", 0.5, "own x2.npz", "cnn 4x4 on own x2.npz"),
+        ("mlp xx", "mlp xx", 1.0, "", "mlp xx"),
+    ],
+)
+def test_a_name_says_kind_width_and_data(name, kind, times, data, narrow):
+    read = tuned_rates.FamilyName.of(name)
+    assert (read.kind, read.times, read.data, read.narrow) == (kind, times, data, narrow)
+
+
+@pytest.mark.parametrize("optimizer", RUNS)
+def test_rates_that_are_carried_so_are_confirmed_and_those_of_the_outputs_are_not(smoke_runs, optimizer):
+    scale = over_widths.CARRIES[optimizer]
+    exact = _carried(smoke_runs[RUNS[optimizer]], scale)
+    assert over_widths.judge_widths(exact).verdict is Verdict.CONFIRMED
+    rival = _carried(smoke_runs[RUNS[optimizer]], over_widths.RIVAL)
+    assert over_widths.judge_widths(rival).verdict is Verdict.REFUTED
+
+
+def test_the_middle_between_both_is_not_decided(smoke_runs):
+    run = smoke_runs[RUNS["sgd"]]
+    outputs = over_widths.Widened.of(all_learned(run)).gone(over_widths.RIVAL)[0]
+    halfway = {family: 0.5 * outputs.sel(family=family) for family in outputs["family"].values}
+    middle = _gone(run, lambda family: halfway[family])
+    finding = over_widths.judge_widths(middle)
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert over_widths.judge_widths(_gone(run, lambda family: 0.4 * halfway[family])).verdict is Verdict.CONFIRMED
+
+
+def test_errors_are_those_of_repeated_runs(smoke_runs):
+    """Of tuned rates alone; those of both scales are added, as they are of the same draws."""
+    run, rng, of_rate, repeats = smoke_runs[RUNS["sgd"]], np.random.default_rng(0), 0.02, 400
+    outputs = over_widths.Widened.of(all_learned(run)).gone(over_widths.RIVAL)[0]
+    exact = _gone(run, lambda family: 0.25 * outputs.sel(family=family))
+    exact = exact.assign(tuned_rate_log10_stderr=0 * exact["tuned_rate_log10"] + of_rate)
+    found = []
+    for _ in range(repeats):
+        rates = exact["tuned_rate_log10"] + rng.normal(scale=of_rate, size=exact["tuned_rate_log10"].shape)
+        widened = over_widths.Widened.of(exact.assign(tuned_rate_log10=rates))
+        gone = widened.tuned[0]
+        found.append(float((abs(gone) - abs(widened.gone(over_widths.RIVAL)[0] - gone)).mean()))
+    stated = over_widths.judge_widths.decide(exact).claim.stderr.item()
+    assert stated == pytest.approx(np.std(found), rel=4 / np.sqrt(2 * repeats))
+
+
+def test_nets_that_learn_at_one_width_alone_count_nothing(smoke_runs):
+    exact = _carried(smoke_runs[RUNS["sgd"]], None)
+    is_wide = xr.DataArray([family in WIDENED.values() for family in exact["family"].values], dims="family")
+    idle = exact.assign(final_loss=exact["final_loss"].where(~is_wide, 2.0))
+    finding = over_widths.judge_widths(idle)
+    assert (finding.verdict, finding.evidence) == (Verdict.INCONCLUSIVE, "no net of two widths learns at both")
+    assert over_widths.table_of(idle) == ""
+    alone = exact.isel(family=~is_wide.values)
+    assert over_widths.findings(alone) == []
+    assert over_widths.table_of(alone) == ""
+
+
+def test_a_table_shows_how_far_rates_and_scales_went(smoke_runs):
+    exact = _gone(smoke_runs[RUNS["adamw"]], lambda family: log10(0.37))
+    text = over_widths.table_of(exact).text()
+    assert re.search(r"residual cnn init x2 on mnist 2 +0\.37 \+- 0\.00", text)
+    shown = over_widths.judge_widths(exact).evidence
+    assert "residual mlp multiplier x4, 0.37, 0.37" in shown
+
+
+def _gone(run, how_far):
+    """All nets learn, and tuned rates of wide ones are those of narrow ones, moved so far in log10."""
+    dataset = all_learned(run)
+    rates = dataset["tuned_rate_log10"].fillna(0.0)
+    for narrow, wide in WIDENED.items():
+        rates.loc[{"family": wide}] = (rates.sel(family=narrow) + how_far(wide)).values
+    scales = [str(name) for name in dataset.data_vars if str(name).endswith("_scale") and f"{name}_stderr" in dataset]
+    exact = {f"{name}_stderr": ERROR * dataset[name] for name in scales}
+    exact |= {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates}
+    return scattered(dataset.assign(exact | {"located": 0 * dataset["located"] + 64}), 1.0)
+
+
+def _carried(run, scale):
+    """Tuned rates of wide nets are carried by this scale of one step."""
+    gone = over_widths.Widened.of(all_learned(_gone(run, lambda family: 0.0))).gone(scale)[0]
+    return _gone(run, lambda family: gone.sel(family=family))
+
+
+def _carried_as_claimed(runs):
+    return {run: _carried(runs[run], over_widths.CARRIES[optimizer]) for optimizer, run in RUNS.items()}
+
+
+CONTROLS = {"E1j": _carried_as_claimed}
