@@ -174,8 +174,8 @@ PRESETS = {
 
 # What every seed has of its own.
 SEEDS = ("seed_tuned_rate_log10", "seed_tuned_rate_log10_stderr")
-# The learning-rate finder that nets are put to.
-FINDER = RangeTest()
+# The learning-rate finder that nets are put to, and so many tests, of a hundred steps each, for each net that is tuned.
+FINDER, TESTS = RangeTest(), 4
 # Optimizers with a stable rate that is not that of descent.
 OWN_STABLE_RATES = set(WITH_STABLE_RATE) - {"sgd"}
 # One step of whose optimizer a scale is of.
@@ -202,7 +202,7 @@ VARIABLES = (
         Variable(
             f"seed_{name}_rate",
             f"rate that a range test suggests: {which} smoothed loss",
-            "of every seed; NaN where the loss does not fall",
+            "of every range test; NaN where the loss does not fall",
         )
         for name, which in named_rates.SUGGESTIONS.items()
     ),
@@ -288,7 +288,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, _step_scales(options, results, tunings)),
         over(axes, [_row(of_net, rates) for of_net in tuned], "rate", "draw").assign_coords(rate=rates),
         over(axes, [{name: of_net[name].values for name in SEEDS} for of_net in tuned], "draw"),
-        over(axes, _range_tests(options, results, tunings), "draw"),
+        over(axes, _range_tests(options, results, tunings), "test"),
         over(axes, [{"one_step_scale": scale} for scale in _one_step(tunings, options.families, depths)]),
         over({"family": options.families}, [_of_family(options, family) for family in options.families]),
     ]
@@ -354,7 +354,7 @@ def _range_tests(options: argparse.Namespace, results: Results, tunings: Sequenc
     places = map("range test {0[0]} {0[1]}".format, product(options.families, options.depths))
     shared = {"batch_size": options.batch_size, "optimizer": options.optimizer, "precision": "float32"}
     runs = [
-        FINDER.run(tuning.net, tuning.data, seeds=own_seeds(options.seed, place, options.draws), **shared)
+        FINDER.run(tuning.net, tuning.data, seeds=own_seeds(options.seed, place, TESTS * options.draws), **shared)
         for place, tuning in zip(places, tunings, strict=True)
     ]
     tested = map(FINDER.suggested, simulate_all(runs, workers=options.workers, store=results.pieces))
@@ -399,7 +399,7 @@ WORDS = {
     "of 0.9 it is 3.8 / lambda_max.",
     "steepest, tenth": "rates that a range test (learning-rate finder) suggests, over the tuned one: one run of 100 "
     "steps from 1e-7 to 10; of the steepest descent of the smoothed loss, and a tenth of the rate of its least; "
-    "medians over seeds that have one.",
+    "medians over four tests for each tuned net, of those that have one.",
     "least mean loss": "over the seeds, of the rates at which all of them were trained and none has diverged.",
     "weighted": "the papers' fit, weights inversely proportional to the variances over seeds, where none is 0.",
     "init": "residual nets whose branches have variance 1/K at initialisation; multiplier: branches times K^(-1/2); "

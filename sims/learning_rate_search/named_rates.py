@@ -279,10 +279,10 @@ class NamedByKind:
 
 
 def suggestion(dataset: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """log10 of a rate that a range test suggests, the median over the seeds that have one, and its standard error."""
+    """log10 of a rate that a range test suggests, the median over the tests that have one, and its standard error."""
     logs = xr.DataArray(np.log10(dataset[f"seed_{name}_rate"]))
-    count = logs.notnull().sum("draw")
-    return logs.median("draw"), OF_MEDIAN * logs.std("draw", ddof=1) / count.where(count > 1) ** 0.5
+    count = logs.notnull().sum("test")
+    return logs.median("test"), OF_MEDIAN * logs.std("test", ddof=1) / count.where(count > 1) ** 0.5
 
 
 @JUDGES.decide(

@@ -137,7 +137,7 @@ def _named(one_step=1.0, steepest=1.0, tenth=1.0, stable=1.0, draws=64):
     connected = [named_rates.kind_of(name) == named_rates.CONNECTED for name in families]
     scale = 10**tuned * off * (0.5 + 3 * xr.DataArray(connected, {"family": families}))
     noise = np.random.default_rng(0).normal(scale=0.02, size=(4, 4, draws))
-    suggested = 10 ** (tuned + xr.DataArray(noise, dims=[*tuned.dims, "draw"]))
+    suggested = 10 ** (tuned + xr.DataArray(noise, dims=[*tuned.dims, "test"]))
     values = {f"{of}_scale": scale for of in ("outputs", "relative", "last", "absolute")}
     values |= {"stable_rate": 20 * 10**tuned * xr.where(fits, 1.0, stable)}
     values |= {f"{name}_stderr": 0.01 * values[name] for name in list(values)}
@@ -285,7 +285,7 @@ def test_errors_of_nets_average_out_and_those_of_constants_over_their_kind(steep
     assert named.of_constant.values == pytest.approx(np.hypot(0.005, of_scale) / 2)
     log_rate, of_finder = named_rates.suggestion(far.sel(family=named.off["family"]), "steepest")
     logs = np.log10(far["seed_steepest_rate"]).sel(family=named.off["family"])
-    assert of_finder.values == pytest.approx(np.sqrt(np.pi / 2) * logs.std("draw", ddof=1).values / 8)
+    assert of_finder.values == pytest.approx(np.sqrt(np.pi / 2) * logs.std("test", ddof=1).values / 8)
     square = 8 * (of_tuned**2 + of_scale**2) + float((of_finder**2).sum()) + 2 * (4 * float(named.of_constant[0])) ** 2
     finder = log_rate - far["tuned_rate_log10"].sel(family=named.off["family"])
     expected = (float(abs(finder).mean()) - np.log10(1.5)) / (np.sqrt(square) / 8)
@@ -498,7 +498,7 @@ def _finder_is_off(runs):
     """The same, and a range test is off by a factor of three."""
     exact = _named_by_outputs("E2c")(runs)
     rates = {name: 3 * 10 ** dataset["tuned_rate_log10"] for name, dataset in exact.items()}
-    scatter = xr.DataArray([0.999, 1.001], dims="draw")
+    scatter = xr.DataArray([0.999, 1.001], dims="test")
     return {
         name: dataset.assign({f"seed_{rule}_rate": rates[name] * scatter for rule in named_rates.SUGGESTIONS})
         for name, dataset in exact.items()
