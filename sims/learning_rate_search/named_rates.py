@@ -462,8 +462,8 @@ CLAIMS = (
         hypotheses=f"{TRAINED}; residual nets of variance 1/K, as in E2b, on which constants are not fitted; 100 steps "
         "from 1e-7 to 10 by the rules of torch-lr-finder, from 48 seeds; of its two rules, steepest descent and a "
         f"tenth of the rate of the least loss, the one counts that is nearer on these nets; {FINER}: under descent one "
-        "step had been off by 0.16 decades and the range test by 0.32, under AdamW by 0.07 and 0.96; AdamW's finer run, "
-        "with range tests from 12 seeds, had 0.08 and 0.95, and would have taken 41 nets",
+        "step had been off by 0.16 decades and the range test by 0.32, under AdamW by 0.07 and 0.96; AdamW's finer "
+        "run, with range tests from 12 seeds, had 0.08 and 0.95, and would have taken 41 nets",
         checks=_on_both_data(judge_finder),
         preset=PRESET,
     ),
