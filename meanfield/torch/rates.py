@@ -1,6 +1,6 @@
 """A learning rate for a PyTorch model: to start from with nothing tuned, or carried from another that was tuned.
 
-Both go by trials of training, of nets of some kinds (`meanfield.transfer.starting`): the classes of a model's modules
+Both go by trials of training, of nets of some kinds (`meanfield.transfer.trials`): the classes of a model's modules
 say which kind it is.
 """
 
@@ -31,24 +31,14 @@ from meanfield.torch.steps import step_of
 from meanfield.transfer.one_step import MOVED, OF_LATER, whose_step
 from meanfield.transfer.rules import SAME_TRAINING
 from meanfield.transfer.starting import (
-    CALIBRATIONS,
-    CONNECTED,
-    CONVOLUTIONAL,
     ERRORS_HELD,
-    OF_CHARACTERS,
-    POST_NORM,
-    PRE_NORM,
-    SCALES,
-    SMALL_START,
-    STARTED_SMALL,
-    TRANSFORMER,
-    TRIAL_BATCH,
-    UNTRIED_CONVOLUTIONS,
     calibrated,
     calibration_of_kind,
+    is_wide,
     misses_of,
     moved_of_residual,
     other_batch,
+    over_width,
     premises_of,
     slopes_parts,
     softened,
@@ -58,8 +48,22 @@ from meanfield.transfer.starting import (
     untried,
     with_rate,
 )
+from meanfield.transfer.trials import (
+    CALIBRATIONS,
+    CONNECTED,
+    CONVOLUTIONAL,
+    OF_CHARACTERS,
+    POST_NORM,
+    PRE_NORM,
+    SCALES,
+    SMALL_START,
+    STARTED_SMALL,
+    TRANSFORMER,
+    TRIAL_BATCH,
+    UNTRIED_CONVOLUTIONS,
+)
 
-# As users call the kinds of `meanfield.transfer.starting`.
+# As users call the kinds of `meanfield.transfer.trials`.
 KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
 
 
@@ -86,7 +90,8 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
 
 def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a rate named for a model like this one misses its interval."""
-    known = misses_of(families_of(kind, scales), optimizer)
+    wide = is_wide(KINDS[kind], scales.attrs["width"])
+    known = misses_of(families_of(kind, scales), optimizer, wide=wide)
     by_signs = optimizer in ("adamw", "lion")
     return (*known, UNTRIED_CONVOLUTIONS) if by_signs and kind == "convolutional" and _is_untried(model) else known
 
@@ -227,8 +232,9 @@ def carry(
 
         rate x (median scale of the second model) / (median scale of the first)
 
-    with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; for
-    "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step of both as in noise. Rates of nets
+    with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs, or to a
+    model of another width under Adam that of the relative change of the layers (E1j); for "muon-adamw" it is that of
+    the last layer in "muon-adamw-in-noise", a step of both as in noise. Rates of nets
     without skip connections, and with batch normalisation, were held to ``of="relative"`` (E1b, E1c). Both models take
     the same batches and random numbers. It is a statement about one step at initial weights; the answers of all four
     scales are given beside, and where they part, trust none without a second tuned rate.
@@ -265,14 +271,14 @@ def carry(
         >>> how = {"optimizer": torch.optim.AdamW}
         >>> carried = mft.carry(0.01, lambda: model(16), lambda: model(64), nn.functional.cross_entropy, batches, **how)
         >>> float(carried["rate"]) < 0.01, carried.attrs["of"]
-        (True, 'outputs')
+        (True, 'relative')
     """
     rate = require_positive("rate", rate, why="it is a learning rate")
     if of is None:
         optimizer = step_that_names(optimizer)
     shown, small = first_model(small, **options)
     name, kind = step_of(optimizer, small).trial_name(shown), kind_of(shown, kind)
-    of = _wanted(of, name, kind)
+    _require_tried(of, name, kind)
     if measured is None:
         number = require_draws("draws", options.get("draws", DRAWS))
         taken = taken_batches(batches, number, checked_seed(options.get("seed", 0)))
@@ -287,11 +293,13 @@ def carry(
             f"the last layer is a {last[0]} of one model and a {last[1]} of the other, whose scales are of two kinds; "
             "choose modules that both have, such as their blocks"
         )
+    deepens, widens = (both[0].attrs[size] != both[1].attrs[size] for size in ("blocks", "width"))
+    of = of or moved_of_residual(name, widens=widens and kind != "transformer")
     for scales in both:
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
-    deepens = both[0].attrs["blocks"] != both[1].attrs["blocks"]
     said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
+    said += filter(None, [over_width(name) if widens and of == "outputs" else ""])
     against = tuple(dict.fromkeys(said))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
@@ -309,19 +317,18 @@ def carry(
     return xr.Dataset(variables, {"of": list(rates)}, attrs)
 
 
-def _wanted(of: str | None, name: str, kind: str) -> str:
-    """What the step moves, as it is asked for, or else as of residual nets, of kinds that trials have trained."""
+def _require_tried(of: str | None, name: str, kind: str) -> None:
+    """Raise ValueError unless what the step moves is asked for, or trials have trained nets of this kind so."""
     if of is not None:
         require_choice("of", of, SCALES)
-        return of
+        return
     if name not in CALIBRATIONS:
         later = IN_NOISE.get(name)
         why = f"no trial has trained by {name}, so that none says which scale names its rates: give of"
         if later in CALIBRATIONS:
             why = f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, or of"
         raise ValueError(f"{why}, one of {', '.join(map(repr, SCALES))}")
-    calibration_of_kind(KINDS[kind], name)  # refuses what none has tried
-    return moved_of_residual(name)
+    calibration_of_kind(KINDS[kind], name)
 
 
 def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:

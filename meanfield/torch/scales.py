@@ -90,9 +90,10 @@ def step_scales(
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
         say which value is the ``last_layer`` and its mean square in the first draw, the ``block_names`` of the model,
-        the ``batch_size``, along the first axis of the first input, and of a first step of Adam the ``kept_share``,
-        what its epsilon leaves of signs, with a warning where that is less than half. With groups there is
-        update_energy_of_group over ``group`` and ``layer``, with its _stderr and _largest_share, the mean squares of
+        its ``width``, the inputs or input channels of its last matrix, the ``batch_size``, along the first axis of the
+        first input, and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a warning
+        where that is less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its
+        _stderr and _largest_share, the mean squares of
         the changes that each makes alone. Dimensionless. A draw costs as much as two to four steps of training in the
         same precision, and singular values under optimizers of matrices.
 
@@ -193,6 +194,7 @@ def _measured(
         "last_mean_square": float(last.size),
         "blocks": len(in_blocks),
         "block_names": " ".join(dict.fromkeys(each.module for each in in_blocks)),
+        "width": width_of(model),
         "normalised": normalised(model, made),
         "batch_size": samples_of(task.inputs),
     }
@@ -210,6 +212,12 @@ def _measured(
         said,
         Described.of(model),
     )
+
+
+def width_of(model: nn.Module) -> int:
+    """Inputs, or input channels, of the last matrix that trains; 0 without one."""
+    inputs = [parameter.shape[1] for parameter in trained(model).values() if parameter.ndim > 1]
+    return inputs[-1] if inputs else 0
 
 
 def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:

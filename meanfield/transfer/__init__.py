@@ -8,18 +8,22 @@ from meanfield.transfer.one_step import OneStep
 from meanfield.transfer.range_test import RangeTest
 from meanfield.transfer.rules import RIVALS, RULES, GivenPower, Rule, StableRate
 from meanfield.transfer.starting import (
+    calibration_of_kind,
+    change_that_carries,
+    named_rate,
+    naming_net,
+    slopes_part,
+    stays_over_width,
+    step_that_names,
+    untried,
+)
+from meanfield.transfer.trials import (
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
     PRE_NORM,
     PRE_NORM_TRAINED,
     SCALES,
-    calibration_of_kind,
-    change_that_carries,
-    named_rate,
-    slopes_part,
-    step_that_names,
-    untried,
 )
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
@@ -47,7 +51,9 @@ __all__ = [
     "median_over_draws",
     "median_scale",
     "named_rate",
+    "naming_net",
     "slopes_part",
+    "stays_over_width",
     "step_that_names",
     "tune_all",
     "untried",

@@ -19,7 +19,20 @@ from meanfield.optimizers.first_steps import FirstStep
 from meanfield.quantities.step_scales import median_scale
 from meanfield.theory.prediction import predict
 from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
-from meanfield.transfer.starting import NOTABLE, SCALES, departures, over_width, trains, trial_name, untried, widest
+from meanfield.transfer.starting import (
+    NOTABLE,
+    departures,
+    over_width,
+    trains,
+    trial_name,
+    untried,
+    widest,
+    width_of,
+)
+from meanfield.transfer.trials import (
+    SCALES,
+    STAYS,
+)
 
 # What the step moves by 1, in mean squares, at the scale of each name.
 MOVED = {
@@ -60,6 +73,7 @@ class OneStep(Rule):
         of: what the step moves: one of `SCALES`.
         data: inputs and targets, as for `step_scales`; None predicts, at level "mean_field".
         drawn: options of `step_scales` beside.
+        at_one_width: whether the rate stays over the width: the second net counts as if it had that of the first.
 
     Raises:
         TypeError, ValueError: an unknown optimizer, change or option; options of draws without data.
@@ -69,6 +83,7 @@ class OneStep(Rule):
     of: str = "absolute"
     data: tuple[ArrayLike, ArrayLike] | None = None
     drawn: Mapping[str, Any] = field(default_factory=dict)
+    at_one_width: bool = False
 
     name = "one_step"
     nets = Net
@@ -116,6 +131,7 @@ class OneStep(Rule):
             OF_LATER if name != self.step.name else OF_REST,
             setting,
             SAME_TRAINING,
+            *([STAYS] if self.at_one_width else []),
             *filter(None, [of_hybrids, untried(trial_name(self.optimizer))]),
         )
 
@@ -123,20 +139,25 @@ class OneStep(Rule):
         return ""  # what does not serve says so where its scale is taken
 
     def log_ratio(self, start: CarriedNet, end: CarriedNet) -> float:
-        return self.of_net(end).log - self.of_net(start).log
+        return self.of_net(self._compared(start, end)).log - self.of_net(start).log
 
     def log_error(self, start: CarriedNet, end: CarriedNet) -> float:
-        return hypot(self.of_net(start).error, self.of_net(end).error)
+        compared = self._compared(start, end)
+        return 0.0 if compared == start else hypot(self.of_net(start).error, self.of_net(compared).error)
+
+    def _compared(self, start: CarriedNet, end: CarriedNet) -> CarriedNet:
+        """The second net, as it counts beside the first."""
+        return end.replace(**width_of(start)) if self.at_one_width else end
 
     def against(self, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
-        sentences = [*self.of_net(start).warnings, *self.of_net(end).warnings]
+        sentences = [*self.of_net(start).warnings, *self.of_net(self._compared(start, end)).warnings]
         if len(start.units) != len(end.units):
             name = trial_name(self.optimizer)
             sentences += [*departures(start, name), *departures(end, name)]
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
-        if self.data is not None and self.of == "outputs" and widest(start) != widest(end):
+        if self.data is not None and self.of == "outputs" and widest(start) != widest(end) and not self.at_one_width:
             sentences += filter(None, [over_width(trial_name(self.optimizer))])
         return tuple(dict.fromkeys(sentences))
 

@@ -183,9 +183,9 @@ def judge_named_by_kind(dataset: xr.Dataset) -> Contest | Ruling:
 
 
 @JUDGES.decide(
-    brief="{optimizer}: `mf.starting_rate` names rates within the factor that it states",
-    claim="`mf.starting_rate` names the tuned rate of every net that learns under {optimizer} within the factor that "
-    "it states, of nets that its constants were not fitted on ({constants})",
+    brief="{optimizer}: constants of `mf.starting_rate` name rates within its factor",
+    claim="The constants of `mf.starting_rate` name by a net's own first step the tuned rate of every net that learns "
+    "under {optimizer} within the factor that it states, of nets that they were not fitted on ({constants})",
     rival="some net is farther off",
     measured="the scale over that constant, beside the tuned rate",
 )
@@ -502,15 +502,17 @@ CLAIMS = (
         id="E2f",
         kind=Kind.OWN,
         source="docs/theory.md section 15",
-        statement="`mf.starting_rate` names the tuned rate of residual nets of width 256 and 2 to 32 blocks within the "
-        "factor that it states; its constants are of nets of width 64 and up to 16 blocks",
-        brief="`mf.starting_rate` keeps its factor at width 256 and 32 blocks",
+        statement="the constants of `mf.starting_rate`, which are of nets of width 64 and up to 16 blocks, name by "
+        "their own first step the tuned rates of residual nets of width 256 and 2 to 32 blocks within the factor that "
+        "it states",
+        brief="constants of `mf.starting_rate` serve at width 256 and 32 blocks",
         printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
         hypotheses=OF_WIDTH_256,
         checks=checks_of_optimizers(NAME, judge_starting, OF_ALL_FAMILIES, AT_WIDTH_256),
-        replaced_by="under descent it is 0.21 to 0.33 times the tuned rate: from width 64 to 256 the outputs' scale "
-        "falls to 0.24 to 0.30, and tuned rates go to 0.65 to 1.13 times; under AdamW it is 0.67 to 0.91 times"
-        ", within the factor",
+        replaced_by="under descent the rate is 0.21 to 0.33 times the tuned one: from width 64 to 256 the outputs' "
+        "scale falls to 0.24 to 0.30, and tuned rates go to 0.65 to 1.13 times, so that `mf.starting_rate` takes the "
+        "scale at width 64 since, which names 0.81 to 1.09 times; under AdamW it is 0.67 to 0.91 times, within the "
+        "factor",
         premise="constants of width 64 serve wider nets",
         preset=PRESET,
     ),

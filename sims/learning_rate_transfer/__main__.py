@@ -31,6 +31,8 @@ from meanfield.transfer import (
     change_that_carries,
     median_scale,
     named_rate,
+    naming_net,
+    stays_over_width,
     step_that_names,
     tune_all,
 )
@@ -88,7 +90,8 @@ class Ladder:
         chance: the loss of equal probabilities, as which losses above it count.
         optimizer: that trains.
         steps: `mf.step_scales` of its first step, net by net.
-        carrying: the same of the step that carries and names its rates: of Muon beside AdamW that in noise.
+        carrying: the same of the step that carries its rates: of Muon beside AdamW that in noise.
+        naming: the same of the net that names its rate with nothing tuned, mostly itself.
     """
 
     nets: Sequence[Any]
@@ -99,6 +102,7 @@ class Ladder:
     optimizer: str = "sgd"
     steps: Sequence[xr.Dataset] = ()
     carrying: Sequence[xr.Dataset] = ()
+    naming: Sequence[xr.Dataset] = ()
 
     def seeds_tuned(self, place: int) -> Array:
         """log10 of the tuned rate of each seed: (seed,); NaN where training showed no minimum."""
@@ -119,6 +123,8 @@ class Ladder:
             return self._from_anchors(place)
         if rule == "starting":
             return np.full(len(first), np.log10(self._named(place)[0]))
+        if rule == "one_step" and self._stays(place):
+            return first
         if rule in BY_STEP:
             end, start = (self._scale(rule, at)[0] for at in (place, 0))
             return first + np.log10(end / start)
@@ -131,7 +137,7 @@ class Ladder:
         relative = [float(self.tuned[at]["stable_rate_stderr"] / self.tuned[at]["stable_rate"]) for at in used]
         if rule == "starting":
             relative = [self._named(place)[1]]
-        elif rule in BY_STEP:
+        elif rule in BY_STEP and not (rule == "one_step" and self._stays(place)):
             relative = [self._scale(rule, at)[1] for at in (0, place)]
         return float(np.hypot.reduce([0.0, *relative]) / np.log(10))
 
@@ -151,14 +157,18 @@ class Ladder:
 
     def _named(self, place: int) -> tuple[float, float]:
         """The starting rate and its relative error."""
-        return named_rate(self.carrying[place], self.nets[place], self._step)
+        return named_rate(self.naming[place], self.nets[place], self._step)
 
     def _scale(self, rule: str, place: int) -> tuple[float, float]:
         """The scale of one step that a rule goes by, and its relative error."""
         if rule in OF_STEP:
             return median_scale(self.steps[place], SCALES[OF_STEP[rule]])
-        of = change_that_carries(self.nets[place], self._step)
+        of = change_that_carries(self.nets[place], self._step, widens=self.across == "width")
         return median_scale(self.carrying[place], SCALES[of])
+
+    def _stays(self, place: int) -> bool:
+        """Whether a rate that is carried on data stays, as it does over widths of some nets."""
+        return self.across == "width" and stays_over_width(self.nets[place], self._step)
 
     def _log_stable(self, place: int) -> float:
         return float(np.log10(self.tuned[place]["stable_rate"]))
@@ -353,8 +363,11 @@ def measure(
     pairs = [(family, net, pair) for family in nets for net, pair in zip(nets[family], data[family], strict=True)]
     searches = [_tuning(options, family, net, pair, training) for family, net, pair in pairs]
     tuned = iter(tune_all(searches, workers=options.workers, store=results.pieces))
-    drawn = {step: _steps(options, results, searches, step) for step in dict.fromkeys(_steps_of(options.optimizer))}
-    steps, carrying = (iter(drawn[step]) for step in _steps_of(options.optimizer))
+    first, later = _steps_of(options.optimizer)
+    namers = [replace(search, net=naming_net(search.net, later)) for search in searches]
+    asked = {first: searches, later: [*searches, *namers]}
+    drawn = {step: _steps(options, results, of_step, step) for step, of_step in asked.items()}
+    steps, carrying, naming = map(iter, (drawn[first], drawn[later], drawn[later][len(searches) :]))
     shared = options.across, options.segment, _chance(options), options.optimizer
     ladders = {
         family: Ladder(
@@ -363,6 +376,7 @@ def measure(
             *shared,
             steps=[next(steps) for _ in of_family],
             carrying=[next(carrying) for _ in of_family],
+            naming=[next(naming) for _ in of_family],
         )
         for family, of_family in nets.items()
     }
@@ -374,11 +388,14 @@ def measure(
 
 
 def _steps(options: argparse.Namespace, results: Results, searches: Sequence[Tuning], step: str) -> list[xr.Dataset]:
-    """`mf.step_scales` of every net by a step, on the data and in the batches of training."""
+    """`mf.step_scales` of every net by a step, on the data and in the batches of training; of equal nets once."""
     how = {"draws": STEP_DRAWS, "seed": options.seed, "optimizer": step}
     how |= {"batch_size": options.batch_size, "precision": options.precision}
-    runs = [scales_run(search.net, search.data, **how) for search in searches]
-    return simulate_all(runs, workers=options.workers, store=results.pieces)
+    runs = {search.net: scales_run(search.net, search.data, **how) for search in searches}
+    made = dict(
+        zip(runs, simulate_all(list(runs.values()), workers=options.workers, store=results.pieces), strict=True)
+    )
+    return [made[search.net] for search in searches]
 
 
 def _chance(options: argparse.Namespace) -> float:

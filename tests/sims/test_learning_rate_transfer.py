@@ -8,7 +8,7 @@ import xarray as xr
 
 import meanfield as mf
 from figures import learning_rate_transfer as figure
-from meanfield.transfer import StableRate
+from meanfield.transfer import StableRate, naming_net
 from meanfield.verification import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.common import images
@@ -300,22 +300,37 @@ def test_rates_of_one_step_are_those_of_the_library(finished):
     assert float(at.sel(rule="starting")) == pytest.approx(np.log10(float(named["rate"])), abs=1e-5)
 
 
-@pytest.mark.parametrize(("optimizer", "family"), [("muon-adamw", "residual mlp init"), ("adamw", "mlp")])
-def test_the_default_of_one_step_is_that_of_the_library(optimizer, family):
+@pytest.mark.parametrize(
+    ("optimizer", "family", "across"),
+    [
+        ("muon-adamw", "residual mlp init", "depth"),
+        ("adamw", "mlp", "depth"),
+        ("adamw", "residual mlp init", "width"),
+        ("sgd", "residual mlp init", "width"),
+        ("sgd", "mlp", "width"),
+    ],
+)
+def test_the_default_of_one_step_is_that_of_the_library(optimizer, family, across):
     """Carried as on data without another word, and named: under Muon with AdamW by a step in noise."""
-    nets = [trained_net(family, depth, 16, "digits") for depth in (1, 4)]
+    sizes = [(1, 16), (4, 16)] if across == "depth" else [(2, 16), (2, 80)]
+    nets = [trained_net(family, depth, width, "digits") for depth, width in sizes]
     data = training_data("digits", nets[0], samples=96)
     how = {"batch_size": 32, "draws": 16, "seed": 0}
-    steps, carrying = (
-        [mf.step_scales(net, data, optimizer=step, **how) for net in nets] for step in _steps_of(optimizer)
-    )
-    ladder = Ladder(nets, [_tuned([-1.0, -1.2], 0.5)] * 2, "depth", 4, 2.3, optimizer, steps, carrying)
+    first, later = _steps_of(optimizer)
+    namers = [naming_net(net, later) for net in nets]
+    asked = ((first, nets), (later, nets), (later, namers))
+    drawn = [[mf.step_scales(net, data, optimizer=step, **how) for net in of_step] for step, of_step in asked]
+    ladder = Ladder(nets, [_tuned([-1.0, -1.2], 0.5)] * 2, across, 4, 2.3, optimizer, *drawn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mf.PremiseWarning)
-        ratio = mf.transfer_learning_rate(1.0, *nets, optimizer=optimizer, data=data, **how)
+        carried = mf.explain_transfer(1.0, *nets, optimizer=optimizer, data=data, **how)
         named = mf.starting_rate(nets[1], data, optimizer=optimizer, **how)
-    np.testing.assert_allclose(ladder.carried("one_step", 1), np.array([-1.0, -1.2]) + np.log10(ratio))
+    np.testing.assert_allclose(ladder.carried("one_step", 1), np.array([-1.0, -1.2]) + np.log10(carried.rate))
+    np.testing.assert_allclose(ladder.carried_error("one_step", 1), carried.error / np.log(10))
     np.testing.assert_allclose(ladder.carried("starting", 1), np.log10(float(named["rate"])))
+    stays = (optimizer, family, across) == ("sgd", "residual mlp init", "width")
+    assert (carried.rate == 1) is stays
+    assert (namers[1] != nets[1]) is stays
 
 
 def test_figure_shows_the_numbers(finished):

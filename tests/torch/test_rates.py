@@ -290,8 +290,9 @@ def test_models_of_tokens_are_told_of_trials_of_characters():
     how = {"loss": models.token_loss, "batches": [models.tokens()], "optimizer": torch.optim.AdamW, "draws": 2}
     _, said = sentences_of(mft.starting_rate, gpt(2), **how)
     assert any("GPTs of characters that learn" in each for each in said)
-    _, said = sentences_of(mft.carry, 0.1, gpt(2), partial(models.GPT, depth=2, width=16), **how)
-    assert not said
+    carried, said = sentences_of(mft.carry, 0.1, gpt(2), partial(models.GPT, depth=2, width=16), **how)
+    assert carried.attrs["of"] == "outputs"
+    assert all("from width 64 to 256" in each for each in said)
 
 
 def test_values_that_start_far_below_one_are_said():
@@ -343,3 +344,23 @@ def test_convolutional_models_unlike_those_of_the_trials_are_told_so(groups, nor
     pictures = [(torch.randn(8, 1, 8, 8), torch.randint(3, (8,)))] * 4
     _, said = sentences_of(mft.starting_rate, model, cross_entropy, pictures, optimizer=optimizer, draws=4)
     assert any("ConvNeXt" in sentence for sentence in said) is told
+
+
+@pytest.mark.parametrize(("optimizer", "of"), [(torch.optim.AdamW, "relative"), (torch.optim.SGD, "outputs")])
+def test_rates_go_over_widths_as_trials_said(optimizer, of):
+    """Under Adam by the relative change; under descent by the outputs, which did not carry, and that is said."""
+
+    def model(width, deeper=1):
+        hidden = [part for _ in range(deeper) for part in (nn.Linear(width, width), nn.ReLU())]
+        return nn.Sequential(nn.Linear(5, width), nn.ReLU(), *hidden, nn.Linear(width, 3))
+
+    pairs = [(torch.randn(8, 5), torch.randint(3, (8,)))]
+    how = {"optimizer": partial(optimizer, lr=0.1), "draws": 2}
+    wider, said = sentences_of(mft.carry, 0.1, partial(model, 8), partial(model, 16), cross_entropy, pairs, **how)
+    assert wider.attrs["of"] == of
+    assert any("leave the rate over widths" in each for each in said) is (of == "outputs")
+    deeper, said = sentences_of(mft.carry, 0.1, partial(model, 8), partial(model, 8, 3), cross_entropy, pairs, **how)
+    assert deeper.attrs["of"] == "outputs"
+    assert not any("over widths" in each for each in said)
+    _, said = sentences_of(mft.starting_rate, partial(model, 128), cross_entropy, pairs, **how)
+    assert any("0.17 to 0.33 times at width 256" in each for each in said) is (of == "outputs")

@@ -11,7 +11,9 @@ import meanfield as mf
 from meanfield.optimizers import SGD, AdamW
 from meanfield.quantities.step_scales import median_scale
 from meanfield.transfer import GivenPower
-from meanfield.transfer.starting import SCALES
+from meanfield.transfer.trials import (
+    SCALES,
+)
 from tests.statistics import consistent
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,14 @@ from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.starting import CALIBRATIONS, CONNECTED, SCALES, other_batch
+from meanfield.transfer.starting import (
+    other_batch,
+)
+from meanfield.transfer.trials import (
+    CALIBRATIONS,
+    CONNECTED,
+    SCALES,
+)
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
 RNG = np.random.default_rng(0)
@@ -247,9 +254,9 @@ def test_an_epsilon_that_eats_the_step_is_warned_of():
 
 
 def test_wide_nets_are_warned_of_under_descent():
-    """By units, not by inputs; AdamW's constant kept its factor there."""
-    wide, narrow = (mf.ResidualMLP(depth=2, width=width, stem=1, input_width=8, outputs=3) for width in (128, 96))
-    many = mf.ResidualMLP(depth=2, width=16, stem=1, input_width=200, outputs=3)
+    """Plain ones, by units and not by inputs; AdamW's constant kept its factor there."""
+    wide, narrow = (mf.MLP(depth=2, width=width, input_width=8, outputs=3) for width in (128, 96))
+    many = mf.MLP(depth=2, width=16, input_width=200, outputs=3)
     images = RNG.standard_normal((64, 200)), DATA[1]
 
     def told(**options):
@@ -257,23 +264,90 @@ def test_wide_nets_are_warned_of_under_descent():
 
     assert len(told(net=wide)) == len(told(net=wide, optimizer="sgd_momentum")) == 1
     assert not [*told(net=narrow), *told(net=many, data=images), *told(net=wide, optimizer="adamw")]
+    sites = mf.ConvNet(depth=2, channels=32, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3)
+    assert len(told(net=sites, data=IMAGE_DATA)) == 1
+    assert not told(net=sites.replace(channels=31), data=IMAGE_DATA)
+
+
+def test_wide_residual_nets_are_named_by_the_width_of_the_trials_under_descent():
+    """As tuned rates stayed over the width (claim E1j), and the outputs' scale does not."""
+    wide, trial = (mf.ResidualMLP(depth=2, width=width, stem=1, input_width=8, outputs=3) for width in (128, 64))
+    for optimizer in ("sgd", "sgd_momentum"):
+        found, said = started(net=wide, optimizer=optimizer)
+        expected, _ = started(net=trial, optimizer=optimizer)
+        assert float(found["rate"]) == float(expected["rate"])
+        assert "scales are of the net at width 64" in found.attrs["premises"]
+        assert not [each for each in said if "width" in each]
+        assert "at width" not in expected.attrs["premises"]
+    assert float(started(net=wide, optimizer="adamw")[0]["rate"]) != float(
+        started(net=trial, optimizer="adamw")[0]["rate"]
+    )
+    sites = mf.ResidualConvNet(depth=2, channels=20, grid=(3, 3), kernel=(3, 3), stem=1, input_channels=1, outputs=3)
+    rates = [float(started(net=net, data=IMAGE_DATA)[0]["rate"]) for net in (sites, sites.replace(channels=16))]
+    assert rates[0] == rates[1]
+    of_inputs = mf.ResidualMLP(depth=2, width=80, outputs=3)
+    inputs = RNG.standard_normal((64, 80)), DATA[1]
+    found, _ = started(net=of_inputs, data=inputs)
+    assert "at width" not in found.attrs["premises"]
+
+
+def of_widths(*widths, depth=2, build=mf.ResidualMLP, **options):
+    return [build(depth=depth, width=width, input_width=8, outputs=3, **options) for width in widths]
+
+
+def carried(*pair, **options):
+    """As `explain_transfer` has it on data, by few draws."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mf.explain_transfer(0.1, *pair, **{"data": DATA, "draws": 4} | options)
 
 
 @pytest.mark.parametrize(
     ("optimizer", "words"), [("sgd", "leave the rate over widths"), ("adamw", "or 'last' over widths")]
 )
 def test_outputs_that_carry_over_widths_are_warned_of(optimizer, words):
-    nets = [mf.ResidualMLP(depth=2, width=width, stem=1, input_width=8, outputs=3) for width in (16, 32)]
+    nets = of_widths(16, 32, stem=1)
 
     def told(*pair, **options):
-        how = {"optimizer": optimizer, "data": DATA, "draws": 4} | options
-        return [each for each in mf.explain_transfer(0.1, *pair, **how).warnings if "from width 64 to 256" in each]
+        return [each for each in carried(*pair, optimizer=optimizer, **options).warnings if "width 64 to 256" in each]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (sentence,) = told(*nets)
-        assert words in sentence
-        assert not [*told(*nets, of="relative"), *told(nets[0], nets[0].replace(depth=4))]
+    (sentence,) = told(*nets, of="outputs")
+    assert words in sentence
+    assert not [*told(*nets), *told(*nets, of="relative"), *told(nets[0], nets[0].replace(depth=4), of="outputs")]
+
+
+def test_over_widths_rates_of_residual_nets_stay_under_descent():
+    """And go with the depth as the outputs at the width of the first; those that are asked for otherwise do not."""
+    start, end = of_widths(16, 32, stem=1)
+    assert carried(start, end).rate == 0.1
+    assert carried(start, end).error == 0
+    deeper, wider = start.replace(depth=5), end.replace(depth=5)
+    over_depth = carried(start, deeper)
+    for optimizer in ("sgd", "sgd_momentum"):
+        both = carried(start, wider, optimizer=optimizer)
+        assert (both.of, both.rate, both.error) == ("outputs", over_depth.rate, over_depth.error)
+        assert [each for each in both.premises if "stays over the width" in each]
+    assert not [each for each in over_depth.premises if "stays over the width" in each]
+    assert carried(start, end, of="outputs").rate < 0.09
+
+
+def test_over_widths_rates_of_residual_nets_go_by_the_relative_change_under_signs():
+    start, end = of_widths(16, 32, stem=1)
+    for optimizer in ("adamw", "lion"):
+        found = carried(start, end, optimizer=optimizer)
+        assert (found.of, found.rate) == ("relative", carried(start, end, optimizer=optimizer, of="relative").rate)
+        assert carried(start, start.replace(depth=4), optimizer=optimizer).of == "outputs"
+    assert carried(start, end, optimizer="muon-adamw").of == "last"
+
+
+def test_over_widths_other_nets_keep_their_change():
+    plain = of_widths(16, 32, build=mf.MLP)
+    assert carried(*plain).of == "relative"
+    assert carried(*plain).rate != 0.1
+    streams = [mf.Transformer(depth=1, width=width, tokens=8, heads=2, outputs=3) for width in (8, 16)]
+    images = RNG.standard_normal((16, 8, 8)), DATA[1][:16]
+    for optimizer in ("sgd", "adamw"):
+        assert carried(streams[0], streams[0].replace(depth=2), optimizer=optimizer, data=images).of == "outputs"
 
 
 def test_a_muon_of_ones_own_is_muon():
