@@ -142,8 +142,8 @@ CLAIMS = (
         "against the tuned rate, on average over nets that learn",
         brief="a starting rate, nothing tuned, costs less than 0.05 nats",
         printed="no sentence of a paper: a rule of our own, and what training by it costs",
-        hypotheses=f"{COUNTED}; the constants are those of nets of width 64 and 16 channels and E2; the recorded run of "
-        "descent named nets of 32 channels by their own first step, and those of 16 name them since E1j",
+        hypotheses=f"{COUNTED}; the constants are those of nets of width 64 and 16 channels and E2; the recorded run "
+        "of descent named nets of 32 channels by their own first step, and those of 16 name them since E1j",
         checks=checks_of_optimizers(NAME, judge_starting, ("sgd", "adamw")),
         undecided="under AdamW it costs 0.008 +- 0.003 nats, surely less; under descent 0.127 +- 0.039, whose error "
         "from 8 tuned nets, taken to move all losses together, does not tell it from 0.05: that run has to be made "
