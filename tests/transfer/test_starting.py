@@ -303,7 +303,7 @@ def carried(*pair, **options):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "words"), [("sgd", "leave the rate over widths"), ("adamw", "or 'last' over widths")]
+    ("optimizer", "words"), [("sgd", "leave the rate over widths"), ("adamw", "give of='relative' over widths")]
 )
 def test_outputs_that_carry_over_widths_are_warned_of(optimizer, words):
     nets = of_widths(16, 32, stem=1)
