@@ -221,7 +221,8 @@ def _attributes(
 ) -> dict[str, Any]:
     attrs = largest.scales.attrs
     started = next((each.started.attrs for each in sizes if each.started is not None), {})
-    carried = next((each.carried.attrs for each in sizes if each.carried is not None), {})
+    every = [each.carried.attrs for each in sizes if each.carried is not None]
+    carried = every[0] if every else {}
     rate, rate_of = shown_rate(largest)
     return {
         "family": json.loads(attrs["architecture"])["family"],
@@ -234,10 +235,12 @@ def _attributes(
         "shown_rate_of": rate_of,
         "scale_of_rate": next((of for of, name in SCALES.items() if name == started.get("scale")), "outputs"),
         "scale_over_rate": started.get("scale_over_rate", nan),
-        "carried_by": carried.get("of", ""),
+        "carried_by": " or ".join(dict.fromkeys(of_size["of"] for of_size in every)),
         "rests_on": started.get("rests_on", ""),
         "premises": started.get("premises", ""),
-        "carried_premises": carried.get("premises", ""),
+        "carried_premises": "; ".join(
+            dict.fromkeys(premise for of_size in every for premise in of_size["premises"].split("; "))
+        ),
         "warnings": "\n".join(dict.fromkeys(sentence for each in sizes for sentence in each.warnings)),
         "no_rate": "\n".join(dict.fromkeys(each.no_rate for each in sizes if each.no_rate)),
         "not_carried": "\n".join(dict.fromkeys(each.not_carried for each in sizes if each.not_carried)),

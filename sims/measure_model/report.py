@@ -103,11 +103,11 @@ def _listed(said: Sequence[str]) -> str:
 
 
 def _goes(dataset: xr.Dataset) -> str:
-    """The power of every size that the rate goes as, with its error."""
+    """The power of every size that the rate goes as, with its error; nothing where sizes go by different scales."""
     attrs = dataset.attrs
-    if "slope" not in dataset:
-        return ""
     of = attrs["carried_by"] or attrs["scale_of_rate"]
+    if "slope" not in dataset or of not in dataset["of"]:
+        return ""
     at = dataset.sel(of=of)
     if at["slope"].isnull().any():
         return ""

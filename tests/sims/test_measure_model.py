@@ -140,6 +140,32 @@ def test_the_command_has_the_numbers_of_the_library(gpt):
     assert f"{float(dataset['started_rate'][0]):.2g}" in said
 
 
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+def test_sizes_of_two_kinds_are_each_carried_as_the_library_does(tmp_path):
+    """Over the depth by the outputs, over the width by the relative change, so that no one power is named."""
+    sizes = [
+        "--sizes",
+        "depth=1,2",
+        "--sizes",
+        "channels=4,8",
+        "--optimizer",
+        "adamw",
+        "--carry",
+        "0.1@depth=1,channels=4",
+    ]
+    dataset = run([*RESNET, *sizes], tmp_path / "run.nc")
+    data = torch.nn.functional.cross_entropy, pictures()
+    for depth, channels in ((2, 4), (1, 8), (2, 8)):
+        pair = (partial(models.ResNet, depth=at, channels=wide) for at, wide in ((1, 4), (depth, channels)))
+        carried = mft.carry(0.1, *pair, *data, **HOW)
+        assert float(dataset["carried_rate"].sel(size=f"depth={depth},channels={channels}")) == float(carried["rate"])
+    assert dataset.attrs["carried_by"] == "outputs or relative"
+    assert "goes as" not in document(dataset).short()
+    premises = dataset.attrs["carried_premises"].split("; ")
+    assert len(premises) == len(set(premises))
+    assert sum("moves the outputs by 1" in each or "relative to themselves by 1" in each for each in premises) == 2
+
+
 def test_changes_of_modules_and_groups_are_those_of_the_library(gpt):
     dataset, _ = gpt
     places = dataset["place"].values.tolist()
