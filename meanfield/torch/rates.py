@@ -90,7 +90,7 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
 
 def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a rate named for a model like this one misses its interval."""
-    wide = is_wide(KINDS[kind], scales.attrs["width"])
+    wide = is_wide(KINDS[kind], scales.attrs.get("width", 0))
     known = misses_of(families_of(kind, scales), optimizer, wide=wide)
     by_signs = optimizer in ("adamw", "lion")
     return (*known, UNTRIED_CONVOLUTIONS) if by_signs and kind == "convolutional" and _is_untried(model) else known
@@ -131,8 +131,8 @@ def starting_rate(
 
     The scale is the rate at which the optimizer's step moves the outputs by 1 (descent, Muon) or the last layer by its
     own size (AdamW, Lion, and by name "muon-adamw"), in mean squares, and c and the factor of the interval are those of
-    trials of small nets, as for `meanfield.starting_rate`. It is a rate to tune around, and the rate of the first
-    parameter group.
+    trials of small nets, as for `meanfield.starting_rate`, but the step of a wide model is its own, and a warning says
+    what that did under descent. It is a rate to tune around, and the rate of the first parameter group.
 
     Args:
         model, loss, batches, optimizer: as for `step_scales`. Take batches of the size that you will train with.
@@ -232,12 +232,14 @@ def carry(
 
         rate x (median scale of the second model) / (median scale of the first)
 
-    with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs, or to a
-    model of another width under Adam that of the relative change of the layers (E1j); for "muon-adamw" it is that of
-    the last layer in "muon-adamw-in-noise", a step of both as in noise. Rates of nets
-    without skip connections, and with batch normalisation, were held to ``of="relative"`` (E1b, E1c). Both models take
-    the same batches and random numbers. It is a statement about one step at initial weights; the answers of all four
-    scales are given beside, and where they part, trust none without a second tuned rate.
+    with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; to a
+    model of another width under Adam and Lion it is that of the relative change of the layers (E1j), but for
+    Transformers, which were not tried. For "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step
+    of both as in noise. Rates of nets without skip connections, and with batch normalisation, were held to
+    ``of="relative"`` (E1b, E1c). Under descent rates stayed over the width, which no scale says: carry them between
+    models of one width, as a warning says. Both models take the same batches and random numbers. It is a statement
+    about one step at initial weights; the answers of all four scales are given beside, and where they part, trust none
+    without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.
@@ -293,13 +295,13 @@ def carry(
             f"the last layer is a {last[0]} of one model and a {last[1]} of the other, whose scales are of two kinds; "
             "choose modules that both have, such as their blocks"
         )
-    deepens, widens = (both[0].attrs[size] != both[1].attrs[size] for size in ("blocks", "width"))
-    of = of or moved_of_residual(name, widens=widens and kind != "transformer")
+    deepens, widened = (len({scales.attrs.get(size) for scales in both}) > 1 for size in ("blocks", "width"))
+    of = of or moved_of_residual(name, widened=widened and kind != "transformer")
     for scales in both:
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
     said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
-    said += filter(None, [over_width(name) if widens and of == "outputs" else ""])
+    said += filter(None, [over_width(name) if widened and of == "outputs" else ""])
     against = tuple(dict.fromkeys(said))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)

@@ -8,6 +8,7 @@ The changes T^(g) of groups that hold every parameter once add up to T; their me
 against each other.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -90,11 +91,11 @@ def step_scales(
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
         with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
         say which value is the ``last_layer`` and its mean square in the first draw, the ``block_names`` of the model,
-        its ``width``, the inputs or input channels of its last matrix, the ``batch_size``, along the first axis of the
-        first input, and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a warning
-        where that is less than half. With groups there is update_energy_of_group over ``group`` and ``layer``, with its
-        _stderr and _largest_share, the mean squares of
-        the changes that each makes alone. Dimensionless. A draw costs as much as two to four steps of training in the
+        its ``width``, what most matrices have of outputs or output channels, the ``batch_size``, along the first axis
+        of the first input, and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a
+        warning where that is less than half. With groups there is update_energy_of_group over ``group`` and ``layer``,
+        with its _stderr and _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A
+        draw costs as much as two to four steps of training in the
         same precision, and singular values under optimizers of matrices.
 
     Raises:
@@ -215,9 +216,16 @@ def _measured(
 
 
 def width_of(model: nn.Module) -> int:
-    """Inputs, or input channels, of the last matrix that trains; 0 without one."""
-    inputs = [parameter.shape[1] for parameter in trained(model).values() if parameter.ndim > 1]
-    return inputs[-1] if inputs else 0
+    """What most of the trained matrices have of outputs, or of output channels, but for embeddings.
+
+    The largest of several that are as many; 0 without a matrix.
+    """
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    matrices = [
+        parameter for parameter in trained(model).values() if parameter.ndim > 1 and id(parameter) not in tables
+    ]
+    counts = Counter(len(parameter) for parameter in matrices)
+    return max(counts, key=lambda outputs: (counts[outputs], outputs), default=0)
 
 
 def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:

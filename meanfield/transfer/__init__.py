@@ -12,10 +12,11 @@ from meanfield.transfer.starting import (
     change_that_carries,
     named_rate,
     naming_net,
+    rate_stays,
     slopes_part,
-    stays_over_width,
     step_that_names,
     untried,
+    widens,
 )
 from meanfield.transfer.trials import (
     CALIBRATIONS,
@@ -52,9 +53,10 @@ __all__ = [
     "median_scale",
     "named_rate",
     "naming_net",
+    "rate_stays",
     "slopes_part",
-    "stays_over_width",
     "step_that_names",
     "tune_all",
     "untried",
+    "widens",
 ]

@@ -51,10 +51,9 @@ from meanfield.transfer.starting import (
     change_that_carries,
     is_convolutional,
     is_plain,
-    stays_over_width,
+    rate_stays,
     step_that_names,
-    widest,
-    width_of,
+    widens,
 )
 from meanfield.transfer.trials import (
     PLAIN_CONVOLUTIONAL_TRAINED,
@@ -150,9 +149,10 @@ def transfer_learning_rate(
             themselves), "last" (the last layer relative to itself) or "outputs". Left out, it is "absolute" without
             data, as the papers' laws have it, and on data what tuned rates of nets that learn were held to (claims E1):
             "outputs" in residual nets and Transformers, "relative" in plain and batch-normalised nets and in loops;
-            for "muon-adamw" it is then "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To residual
-            nets of another width it is "relative" under AdamW and Lion, and under descent the rate goes with the depth
-            by the outputs and stays over the width (E1j).
+            for "muon-adamw" it is then "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To a
+            `ResidualMLP` or `ResidualConvNet` of another width it is "relative" under AdamW and Lion, and under descent
+            the rate stays over the width (E1j), and goes with the depth by the outputs at the width of the first net.
+            Other residual nets were not tried over the width: carry them over the depth alone.
         data: inputs and targets on which first steps are drawn, with ``options`` of `step_scales`. Without data theory
             answers.
 
@@ -221,7 +221,7 @@ def explain_transfer(
     start, end = map(as_family, (architecture_from, architecture_to))
     if of is None and data is not None:
         optimizer = step_that_names(optimizer)
-    at_one_width = of is None and data is not None and _stays(start, end, optimizer)
+    at_one_width = of is None and data is not None and rate_stays(start, end, optimizer)
     of = _moved(of, start, end, optimizer, data)
     step = OneStep(optimizer=optimizer, of=of, data=data, drawn=options, at_one_width=at_one_width)
     rule = _known(rule, step)
@@ -266,17 +266,7 @@ def _moved(of: str | None, start: Any, end: Any, optimizer: Any, data: Any) -> s
     """What the step moves: as it is asked for, or all layers where theory answers, and by the kind of nets on data."""
     if of is not None or data is None or not isinstance(end, Net):
         return "absolute" if of is None else of
-    return change_that_carries(end, optimizer, widens=_widens(start, end))
-
-
-def _widens(start: Any, end: Any) -> bool:
-    return isinstance(start, Net) and isinstance(end, Net) and widest(start) != widest(end)
-
-
-def _stays(start: Any, end: Any, optimizer: Any) -> bool:
-    """Whether the rate stays over the width, and these nets have one that can be said."""
-    known = _widens(start, end) and all(map(width_of, (start, end)))
-    return known and stays_over_width(end, optimizer)
+    return change_that_carries(end, optimizer, widened=widens(start, end))
 
 
 def _as_layers(start: Any, end: Any) -> tuple[Any, Any]:

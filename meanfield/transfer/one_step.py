@@ -21,12 +21,13 @@ from meanfield.theory.prediction import predict
 from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
 from meanfield.transfer.starting import (
     NOTABLE,
+    at_width,
     departures,
+    descends,
     over_width,
     trains,
     trial_name,
     untried,
-    widest,
     width_of,
 )
 from meanfield.transfer.trials import (
@@ -62,6 +63,11 @@ class Scale(NamedTuple):
     log: float
     error: float = 0.0
     warnings: tuple[str, ...] = ()
+
+
+def _differ_in_width(start: CarriedNet, end: CarriedNet) -> bool:
+    """By their first layers: those behind may be wider for other reasons."""
+    return start.value_channels[1] != end.value_channels[1]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,7 +153,12 @@ class OneStep(Rule):
 
     def _compared(self, start: CarriedNet, end: CarriedNet) -> CarriedNet:
         """The second net, as it counts beside the first."""
-        return end.replace(**width_of(start)) if self.at_one_width else end
+        if not self.at_one_width:
+            return end
+        counted: Any = at_width(end, width_of(start))
+        if counted is None:
+            raise ValueError("the second net takes other inputs at the width of the first: give nets with a stem")
+        return counted
 
     def against(self, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
         sentences = [*self.of_net(start).warnings, *self.of_net(self._compared(start, end)).warnings]
@@ -157,8 +168,9 @@ class OneStep(Rule):
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
-        if self.data is not None and self.of == "outputs" and widest(start) != widest(end) and not self.at_one_width:
-            sentences += filter(None, [over_width(trial_name(self.optimizer))])
+        if self.data is not None and self.of == "outputs" and not self.at_one_width and _differ_in_width(start, end):
+            name = "sgd" if descends(self.optimizer) else trial_name(self.optimizer)
+            sentences += filter(None, [over_width(name)])
         return tuple(dict.fromkeys(sentences))
 
     def of_net(self, net: CarriedNet) -> Scale:

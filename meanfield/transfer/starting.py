@@ -5,7 +5,7 @@ Which of the scales of a first step names a rate, and where it fails, is what tr
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import exp, hypot, inf, isfinite, log
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from meanfield.execution.workers import Workers
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
+from meanfield.nets.residual import ResidualConvNet, ResidualMLP
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import IN_NOISE, IN_USE, Hybrid
@@ -157,8 +158,21 @@ def widest(net: Net) -> int:
 
 
 def width_of(net: Any) -> dict[str, int]:
-    """The width of a family's net by the name of its field; nothing where layers may differ in theirs."""
-    return {name: size for name in ("width", "channels") if isinstance(size := getattr(net, name, None), int)}
+    """The width of a residual net like those of the trials, by the name of its field; nothing of other nets."""
+    name = {ResidualMLP: "width", ResidualConvNet: "channels"}.get(type(net))
+    return {name: getattr(net, name)} if name else {}
+
+
+def at_width(net: Net, width: Mapping[str, int]) -> Net | None:
+    """The net at another width; None where it then takes other inputs or gives other outputs."""
+    other: Any = net.replace(**width)
+    return other if (other.input_shape, other.output_shape) == (net.input_shape, net.output_shape) else None
+
+
+def widens(start: Any, end: Any) -> bool:
+    """Whether two residual nets like those of the trials differ in their width."""
+    widths = [width_of(net) for net in (start, end)]
+    return all(widths) and widths[0] != widths[1]
 
 
 def naming_net(net: Net, optimizer: str | Optimizer | Hybrid) -> Net:
@@ -166,12 +180,11 @@ def naming_net(net: Net, optimizer: str | Optimizer | Hybrid) -> Net:
 
     As it is where it is no wider, and where a narrower one takes other inputs or gives other outputs.
     """
-    width, known = TRIAL_WIDTHS.get(kind_of_net(net), inf), width_of(net)
-    if not known or widest(net) <= width or not stays_over_width(net, optimizer):
+    own = width_of(net)
+    trial = {name: TRIAL_WIDTHS[kind_of_net(net)] for name in own}
+    if not own or max(own.values()) <= max(trial.values()) or not stays_over_width(net, optimizer):
         return net
-    narrow: Any = net.replace(**dict.fromkeys(known, width))
-    same = (narrow.input_shape, narrow.output_shape) == (net.input_shape, net.output_shape)
-    return narrow if same else net
+    return at_width(net, trial) or net
 
 
 def over_width(optimizer: str) -> str:
@@ -193,15 +206,15 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: bool = False) ->
     return (*of_families, *([OF_WIDER_NETS] if wide else []))
 
 
-def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widens: bool = False) -> str:
+def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widened: bool = False) -> str:
     """What a first step on data moves by 1 at the rates that it carries, one of `SCALES`, where none is asked for.
 
     That by which claims E1 hold tuned rates of nets of this kind to one step; of Muon beside AdamW in noise, the one
-    that was nearest in these runs. ``widens``: to a net of another width.
+    that was nearest in these runs. ``widened``: to a residual net of another width (`widens`).
     """
     name = trial_name(optimizer)
     if name == MUON_ADAMW or not _is_relative(net):
-        return moved_of_residual(name, widens=widens and not isinstance(net, TokenStream))
+        return moved_of_residual(name, widened=widened)
     return "relative"
 
 
@@ -213,16 +226,27 @@ def _is_relative(net: Net) -> bool:
     return is_plain(net) or normalised or isinstance(net, TiedLoop)
 
 
-def moved_of_residual(optimizer: str, *, widens: bool = False) -> str:
+def moved_of_residual(optimizer: str, *, widened: bool = False) -> str:
     """The same of residual nets and Transformers, by a `trial_name`."""
     if optimizer == MUON_ADAMW:
         return "last"
-    return "relative" if widens and _tried(optimizer) == "adamw" else "outputs"
+    return "relative" if widened and _tried(optimizer) == "adamw" else "outputs"
 
 
 def stays_over_width(net: Net, optimizer: str | Optimizer | Hybrid) -> bool:
-    """Whether rates of nets of this kind stayed over the width, which no scale of a first step tells (claim E1j)."""
-    return _tried(trial_name(optimizer)) == "sgd" and not isinstance(net, TokenStream) and not _is_relative(net)
+    """Whether rates of a net stayed over the width in the trials, which no scale of a first step tells (claim E1j)."""
+    return bool(width_of(net)) and descends(optimizer)
+
+
+def rate_stays(start: Any, end: Any, optimizer: str | Optimizer | Hybrid) -> bool:
+    """Whether a rate stays between two nets of different widths, and the second can have the width of the first."""
+    return widens(start, end) and stays_over_width(end, optimizer) and at_width(end, width_of(start)) is not None
+
+
+def descends(optimizer: str | Optimizer | Hybrid) -> bool:
+    """Whether a first step is that of descent in all weights, with momentum or without."""
+    step = FirstStep(optimizer)
+    return step.is_descent and not isinstance(step.method, Hybrid)
 
 
 def is_plain(net: Net) -> bool:
@@ -361,7 +385,8 @@ def starting_rate(
     sentences = (softened(scales), of_batch, *misses(spec, name), *departures(spec, name))
     premises = premises_of(name, loss, tokens=tokens)
     if measured != spec:
-        premises = (*premises, f"{STAYS}: scales are of the net at width {widest(measured)}")
+        (field, width), *_ = width_of(measured).items()
+        premises = (*premises, f"{STAYS}: scales are of the net with {field}={width}, the width of the trials")
     return with_rate(scales, calibration, premises, sentences)
 
 

@@ -65,7 +65,11 @@ LISTED = "whether the rate that trains best follows the one-step scale"
 def _each_once(written: str, given: Sequence[str]) -> list[str]:
     """The families that are asked for by their own names or together."""
     for asked in given:
-        require_choice(written, tuned_rates.FamilyName.of(asked).kind, [*FAMILIES, *first_steps.TOGETHER])
+        kind = tuned_rates.FamilyName.of(asked).kind
+        require_choice(written, kind, [*FAMILIES, *first_steps.TOGETHER])
+        if kind in first_steps.TOGETHER and asked != kind:
+            one = first_steps.TOGETHER[kind][0]
+            raise ValueError(f"{written} is {asked!r}; {kind!r} are several, taken as they are: name each, as {one!r}")
     return list(dict.fromkeys(name for asked in given for name in first_steps.TOGETHER.get(asked, (asked,))))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import ndtri
 
 from meanfield.common import Array
 from meanfield.transfer import SCALES
@@ -39,8 +40,8 @@ NAME = "learning_rate_search"
 JUDGES = Judges(budget=tuned_rates.TRAINED_BUDGET)
 
 DESCENT, NO_CHANGE, THREE_HALVES = "one step of gradient descent", "no change with depth", "L^(-3/2)"
-# Errors of a tuned rate within which it may lie: one in 16,000 lies beyond.
-REACH = 4.0
+# Errors of a tuned rate within which it may lie: one in 16,000 lies beyond; and quantiles of a Gaussian one.
+REACH, NORMALS = 4.0, ndtri((np.arange(200) + 0.5) / 200)
 BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist", "residual cnn init")
 # Families that are asked for by one name.
 BOTH_DATA, TWO_WIDTHS = "residual nets on both data", "residual nets of two widths"
@@ -130,8 +131,9 @@ def error_of_both(near: Any, far: Any, error: Any, *, shared: bool = False) -> A
     """The standard error of |near| - |far| from one number that both are distances from, known to ``error``.
 
     Where both lie to one side of it they move alike, and the difference does not, but only as long as the number stays
-    on its side. So this is the largest change within `REACH` errors either way, over `REACH`. Where all of these share
-    the number, it is the error of their sum; a NaN counts nothing.
+    on its side. So this is the largest change within `REACH` errors either way, over `REACH`, or the standard deviation
+    over Gaussian errors where that is larger, as the difference is bounded. Where all of these share the number, it is
+    the error of their sum; a NaN counts nothing.
     """
     kept = np.isfinite(near) & np.isfinite(far) if shared else slice(None)
     near, far = np.asarray(near)[kept], np.asarray(far)[kept]
@@ -143,7 +145,9 @@ def error_of_both(near: Any, far: Any, error: Any, *, shared: bool = False) -> A
     reach = REACH * error
     kinks = (np.clip(near, -reach, reach), np.clip(far, -reach, reach))
     places = [reach, -reach, *(np.concatenate(kinks) if shared else kinks)]
-    return np.max([np.abs(apart(place) - apart(0.0)) for place in places], axis=0) / REACH
+    largest = np.max([np.abs(apart(place) - apart(0.0)) for place in places], axis=0) / REACH
+    drawn = np.stack([apart(error * normal) for normal in NORMALS])
+    return np.maximum(largest, drawn.std(axis=0))
 
 
 @JUDGES.decide(

@@ -484,7 +484,7 @@ CLAIMS = (
         "runs",
         checks=_on_both_data(judge_curvature),
         undecided="under descent both are as near, off by 0.14 and 0.13 decades, and no number of nets parts them; "
-        "under AdamW one step is off by 0.08 and the stable rate by 0.13, 1.7 standard errors apart, and 95 % of the "
+        "under AdamW one step is off by 0.08 and the stable rate by 0.13, 1.6 standard errors apart, and 94 % of the "
         "error's square is that of 16 curvatures and 64 first steps, which more nets leave",
         preset=PRESET,
     ),

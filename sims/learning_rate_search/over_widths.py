@@ -8,7 +8,9 @@ as one step changes the layers relative to their own size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
+from operator import and_
 
 import numpy as np
 import xarray as xr
@@ -26,9 +28,11 @@ from sims.learning_rate_search.first_steps import (
 )
 from sims.learning_rate_search.named_rates import log_error, nearer
 
-# The scale by which rates of an optimizer are carried over the width; of none they stay.
-CARRIES = {"sgd": None, "adamw": "relative_scale"}
+# The scale by which rates of an optimizer are carried over the width, as the library does; of none they stay.
+CARRIES = {"sgd": None, "sgd_momentum": None, "adamw": "relative_scale", "lion": "relative_scale"}
 RIVAL = "outputs_scale"
+# The group of families that this is said of.
+GROUP = "residual nets"
 STAYS, GOES = "stay", "go by the relative change of the layers"
 
 
@@ -38,7 +42,7 @@ class Widened:
 
     Attributes:
         wide, narrow: the same families and depths of a run, by the names of the wide ones.
-        learned: where both learn and have a tuned rate.
+        learned: where both learn and have a tuned rate and all scales of one step.
     """
 
     wide: xr.Dataset
@@ -46,15 +50,18 @@ class Widened:
     learned: xr.DataArray
 
     @classmethod
-    def of(cls, dataset: xr.Dataset) -> Widened:
-        """Those of this run, which may be none."""
-        known = list(map(str, dataset["family"].values))
-        narrow = {name: tuned_rates.FamilyName.of(name).narrow for name in known}
-        names = [name for name, other in narrow.items() if other != name and other in known]
+    def of(cls, dataset: xr.Dataset, group: str | None = None) -> Widened:
+        """Those of this run, or of a group of its families, which may be none."""
+        known = {str(name): tuned_rates.FamilyName.of(str(name)) for name in dataset["family"].values}
+        narrow = {name: read.narrow for name, read in known.items() if read.times > 1 and read.narrow in known}
+        names = [name for name in narrow if group in (None, tuned_rates.group_of(name)[0])]
         wide = dataset.sel(family=names)
         base = dataset.sel(family=[narrow[name] for name in names]).assign_coords(family=names)
-        parts = (tuned_rates.learning(at) & np.isfinite(at["tuned_rate_log10_stderr"]) for at in (wide, base))
-        learned = next(parts) & next(parts)
+        numbers = ("tuned_rate_log10_stderr", *(f"{of}_scale" for of in OF))
+        parts = (
+            reduce(and_, (np.isfinite(at[name]) for name in numbers), tuned_rates.learning(at)) for at in (wide, base)
+        )
+        learned = reduce(and_, parts)
         return cls(wide, base, learned.transpose(*wide["tuned_rate_log10"].dims))
 
     def gone(self, scale: str | None) -> tuple[xr.DataArray, xr.DataArray]:
@@ -83,9 +90,13 @@ class Widened:
 )
 def judge_widths(dataset: xr.Dataset) -> Contest | Ruling:
     optimizer = dataset.attrs["optimizer"]
-    scale = CARRIES.get(optimizer, "relative_scale")
-    words = {"optimizer": optimizer, "moved": STAYS if scale is None else GOES}
-    widened = Widened.of(dataset)
+    words = {"optimizer": optimizer, "moved": "stay, or go by a change"}
+    if optimizer not in CARRIES:
+        why = f"nothing is claimed of {optimizer} over the width"
+        return Ruling(Verdict.INCONCLUSIVE, why, words, f"none: {why}")
+    scale = CARRIES[optimizer]
+    words["moved"] = STAYS if scale is None else GOES
+    widened = Widened.of(dataset, GROUP)
     if not widened.learned.any():
         return Ruling(Verdict.INCONCLUSIVE, "no net of two widths learns at both", words, "none: no net")
     (tuned, error), (claimed, of_claimed), (outputs, of_outputs) = (
@@ -121,8 +132,9 @@ def table_of(dataset: xr.Dataset) -> Grid | str:
 
 
 def findings(dataset: xr.Dataset) -> list[Finding]:
-    """Where this run has nets of two widths."""
-    return [judge_widths(dataset)] if Widened.of(dataset).wide.sizes["family"] else []
+    """Where this run has residual nets of two widths, and something is claimed of its optimizer."""
+    is_judged = dataset.attrs["optimizer"] in CARRIES and Widened.of(dataset, GROUP).wide.sizes["family"]
+    return [judge_widths(dataset)] if is_judged else []
 
 
 AT_TWO_WIDTHS = ("--families", TWO_WIDTHS, "--depths", "2", "8")

@@ -32,9 +32,10 @@ from meanfield.transfer import (
     median_scale,
     named_rate,
     naming_net,
-    stays_over_width,
+    rate_stays,
     step_that_names,
     tune_all,
+    widens,
 )
 from meanfield.verification import Finding
 from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder
@@ -126,7 +127,7 @@ class Ladder:
         if rule == "one_step" and self._stays(place):
             return first
         if rule in BY_STEP:
-            end, start = (self._scale(rule, at)[0] for at in (place, 0))
+            end, start = (self._scale(self._moved(rule, place), at)[0] for at in (place, 0))
             return first + np.log10(end / start)
         known: str | Rule = WRONG_SIGN[self.across] if rule == "wrong_sign" else rule
         return first + np.log10(self._ratio(known, 0, place))
@@ -138,7 +139,7 @@ class Ladder:
         if rule == "starting":
             relative = [self._named(place)[1]]
         elif rule in BY_STEP and not (rule == "one_step" and self._stays(place)):
-            relative = [self._scale(rule, at)[1] for at in (0, place)]
+            relative = [self._scale(self._moved(rule, place), at)[1] for at in (0, place)]
         return float(np.hypot.reduce([0.0, *relative]) / np.log(10))
 
     def loss_slope(self, place: int, log_rate: float) -> float:
@@ -159,16 +160,21 @@ class Ladder:
         """The starting rate and its relative error."""
         return named_rate(self.naming[place], self.nets[place], self._step)
 
-    def _scale(self, rule: str, place: int) -> tuple[float, float]:
-        """The scale of one step that a rule goes by, and its relative error."""
+    def _moved(self, rule: str, place: int) -> tuple[str, bool]:
+        """What a step moves by which a rule carries to a net, and whether it is the first step of the optimizer."""
         if rule in OF_STEP:
-            return median_scale(self.steps[place], SCALES[OF_STEP[rule]])
-        of = change_that_carries(self.nets[place], self._step, widens=self.across == "width")
-        return median_scale(self.carrying[place], SCALES[of])
+            return OF_STEP[rule], True
+        widened = widens(self.nets[0], self.nets[place])
+        return change_that_carries(self.nets[place], self._step, widened=widened), False
+
+    def _scale(self, moved: tuple[str, bool], place: int) -> tuple[float, float]:
+        """The scale of one step of a net, and its relative error."""
+        of, is_first = moved
+        return median_scale((self.steps if is_first else self.carrying)[place], SCALES[of])
 
     def _stays(self, place: int) -> bool:
         """Whether a rate that is carried on data stays, as it does over widths of some nets."""
-        return self.across == "width" and stays_over_width(self.nets[place], self._step)
+        return rate_stays(self.nets[0], self.nets[place], self._step)
 
     def _log_stable(self, place: int) -> float:
         return float(np.log10(self.tuned[place]["stable_rate"]))

@@ -58,12 +58,17 @@ def most_moved(shown: xr.Dataset) -> int:
 
 
 def collected(
-    sizes: Sequence[MeasuredSize], largest: MeasuredSize, shown: xr.Dataset, alone: xr.Dataset | None
+    sizes: Sequence[MeasuredSize],
+    largest: MeasuredSize,
+    shown: xr.Dataset,
+    alone: xr.Dataset | None,
+    tuned: MeasuredSize | None = None,
 ) -> xr.Dataset:
     """All of it.
 
     Args:
         sizes: every size.
+        tuned: the one that a rate is carried from, if any.
         largest: the one with most parameters.
         shown: step scales of its chosen modules, with groups.
         alone: step scales of the one that moves most, with the parameters of the strongest group one by one.
@@ -99,7 +104,7 @@ def collected(
     )
     for name, coordinate in dataset.coords.items():
         coordinate.attrs["long_name"] = WORDS.get(str(name), f"size of the model: {name}")
-    return dataset.assign_attrs(_attributes(sizes, largest, shown, axes))
+    return dataset.assign_attrs(_attributes(sizes, largest, shown, axes, tuned))
 
 
 ERROR = "standard error over draws"
@@ -217,11 +222,16 @@ def _of_places(shown: xr.Dataset) -> Variables:
 
 
 def _attributes(
-    sizes: Sequence[MeasuredSize], largest: MeasuredSize, shown: xr.Dataset, axes: Sequence[str]
+    sizes: Sequence[MeasuredSize],
+    largest: MeasuredSize,
+    shown: xr.Dataset,
+    axes: Sequence[str],
+    tuned: MeasuredSize | None,
 ) -> dict[str, Any]:
     attrs = largest.scales.attrs
     started = next((each.started.attrs for each in sizes if each.started is not None), {})
-    every = [each.carried.attrs for each in sizes if each.carried is not None]
+    others = [each for each in sizes if tuned is not None and each.label != tuned.label]
+    every = [each.carried.attrs for each in others if each.carried is not None]
     carried = every[0] if every else {}
     rate, rate_of = shown_rate(largest)
     return {

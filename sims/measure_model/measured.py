@@ -308,13 +308,14 @@ def measure(asked: MeasuredModel, pieces: PieceStore) -> xr.Dataset:
     for number, size in enumerate(asked.sizes, start=1):
         print(f"[{number}/{len(asked.sizes)}] one step at {label_of(size)}", file=sys.stderr)
         sizes.append(_started(asked, size, _step(asked, size, pieces)))
+    tuned = None
     if asked.tuned is not None:
         tuned = next(each for each in sizes if each.label == asked.tuned[1])
         sizes = [_carried(asked, asked.tuned[0], tuned, each) for each in sizes]
     largest = max(sizes, key=lambda each: each.parameters)
     print(f"modules and groups of parameters at {largest.label}", file=sys.stderr)
     shown, alone = _by_module(asked, largest, pieces)
-    return collected(sizes, largest, shown, alone).assign_attrs(
+    return collected(sizes, largest, shown, alone, tuned).assign_attrs(
         factory=asked.name,
         tuned="" if asked.tuned is None else f"{asked.tuned[0]:g} at {asked.tuned[1]}",
         batch=_batch_words(asked.batches),

@@ -306,6 +306,24 @@ def test_families_have_names_together():
     assert options.families == ["residual cnn init batch norm on mnist", "mlp", *first_steps.BY_KIND]
 
 
+def test_families_say_how_many_times_as_wide_they_are():
+    """Beside --wider, on any data; several families at once are taken as they are."""
+    names = ["mlp x4", "residual cnn init x0.5 on mnist", "mlp"]
+    options = simulation.parse([*SMALL, "--wider", "2", "--families", *names])
+    nets = [tuning.net for tuning in simulation.checked(options)["tunings"][:: len(options.depths)]]
+    assert [nets[0].width, nets[1].channels, nets[2].width] == [4 * nets[2].width, options.channels, 2 * options.width]
+    assert nets[1].grid == (7, 7)
+    for wrong, words in {
+        "mlp x0.3": "give a factor that makes a whole number",
+        "mlp x-1": "must be positive",
+        "mlp xnan": "must be a positive number",
+        "mlp xx": "choose one of",
+        "plain nets x4": "are several, taken as they are: name each, as 'mlp'",
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            simulation.checked(simulation.parse([*SMALL, "--families", wrong]))
+
+
 def test_wider_nets_are_those_of_more_channels_and_units():
     """In all families, and in what the dataset says of itself."""
     given = ["--families", "mlp", "cnn", "transformer post", *SMALL]

@@ -159,11 +159,21 @@ def test_sizes_of_two_kinds_are_each_carried_as_the_library_does(tmp_path):
         pair = (partial(models.ResNet, depth=at, channels=wide) for at, wide in ((1, 4), (depth, channels)))
         carried = mft.carry(0.1, *pair, *data, **HOW)
         assert float(dataset["carried_rate"].sel(size=f"depth={depth},channels={channels}")) == float(carried["rate"])
-    assert dataset.attrs["carried_by"] == "outputs or relative"
-    assert "goes as" not in document(dataset).short()
+    assert dataset.attrs["carried_by"] == "relative or outputs"
+    assert "goes as" not in " ".join(document(dataset).short().split())
     premises = dataset.attrs["carried_premises"].split("; ")
     assert len(premises) == len(set(premises))
     assert sum("moves the outputs by 1" in each or "relative to themselves by 1" in each for each in premises) == 2
+
+
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+def test_sizes_of_one_kind_go_as_one_power(tmp_path):
+    """The tuned size, which is carried to itself, has no part in it."""
+    sizes = ["--sizes", "channels=4,6,8", "--optimizer", "adamw", "--carry", "0.1@channels=4"]
+    dataset = run([*RESNET, *sizes], tmp_path / "run.nc")
+    assert dataset.attrs["carried_by"] == "relative"
+    assert "The rate goes as channels^(" in " ".join(document(dataset).short().split())
+    assert "outputs" not in dataset.attrs["carried_premises"]
 
 
 def test_changes_of_modules_and_groups_are_those_of_the_library(gpt):

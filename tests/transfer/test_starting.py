@@ -13,14 +13,8 @@ from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.starting import (
-    other_batch,
-)
-from meanfield.transfer.trials import (
-    CALIBRATIONS,
-    CONNECTED,
-    SCALES,
-)
+from meanfield.transfer.starting import other_batch, rate_stays, widens
+from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, SCALES
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
 RNG = np.random.default_rng(0)
@@ -276,9 +270,9 @@ def test_wide_residual_nets_are_named_by_the_width_of_the_trials_under_descent()
         found, said = started(net=wide, optimizer=optimizer)
         expected, _ = started(net=trial, optimizer=optimizer)
         assert float(found["rate"]) == float(expected["rate"])
-        assert "scales are of the net at width 64" in found.attrs["premises"]
+        assert "scales are of the net with width=64, the width of the trials" in found.attrs["premises"]
         assert not [each for each in said if "width" in each]
-        assert "at width" not in expected.attrs["premises"]
+        assert "stays over the width" not in expected.attrs["premises"]
     assert float(started(net=wide, optimizer="adamw")[0]["rate"]) != float(
         started(net=trial, optimizer="adamw")[0]["rate"]
     )
@@ -288,7 +282,7 @@ def test_wide_residual_nets_are_named_by_the_width_of_the_trials_under_descent()
     of_inputs = mf.ResidualMLP(depth=2, width=80, outputs=3)
     inputs = RNG.standard_normal((64, 80)), DATA[1]
     found, _ = started(net=of_inputs, data=inputs)
-    assert "at width" not in found.attrs["premises"]
+    assert "stays over the width" not in found.attrs["premises"]
 
 
 def of_widths(*widths, depth=2, build=mf.ResidualMLP, **options):
@@ -341,13 +335,52 @@ def test_over_widths_rates_of_residual_nets_go_by_the_relative_change_under_sign
 
 
 def test_over_widths_other_nets_keep_their_change():
+    """And are warned of where they go by the outputs, as only residual nets like those of the trials were tried."""
     plain = of_widths(16, 32, build=mf.MLP)
     assert carried(*plain).of == "relative"
     assert carried(*plain).rate != 0.1
-    streams = [mf.Transformer(depth=1, width=width, tokens=8, heads=2, outputs=3) for width in (8, 16)]
-    images = RNG.standard_normal((16, 8, 8)), DATA[1][:16]
-    for optimizer in ("sgd", "adamw"):
-        assert carried(streams[0], streams[0].replace(depth=2), optimizer=optimizer, data=images).of == "outputs"
+    staged = {"stages": 2, "stem": 1, "grid": (3, 3), "kernel": (3, 3), "input_channels": 1, "padding": "zero"}
+    others = {
+        "stages": [mf.StagedResidualConvNet(depth=4, channels=size, outputs=3, **staged) for size in (4, 8)],
+        "dense": [mf.DenseNet(depth=2, growth=4, width=size, stem=1, input_width=8, outputs=3) for size in (8, 16)],
+        "chain": [mf.with_dropout(net, 0.1) for net in of_widths(8, 16, stem=1)],
+    }
+    for name, nets in others.items():
+        for optimizer in ("sgd", "adamw"):
+            data = IMAGE_DATA if name == "stages" else DATA
+            found = carried(*nets, optimizer=optimizer, data=data)
+            assert (found.of, found.rate) == (
+                "outputs",
+                carried(*nets, optimizer=optimizer, data=data, of="outputs").rate,
+            )
+            assert [each for each in found.warnings if "other nets were not tried" in each]
+            assert not [each for each in found.premises if "stays over the width" in each]
+    deeper = [others["dense"][0], others["dense"][0].replace(depth=4)]
+    assert not [each for each in carried(*deeper).warnings if "width 64 to 256" in each]
+
+
+def test_over_widths_transformers_are_not_like_the_nets_of_the_trials():
+    streams = [mf.Transformer(depth=1, width=width, tokens=4, heads=2, outputs=3) for width in (8, 16)]
+    assert widens(*of_widths(8, 16, stem=1))
+    assert not widens(*streams)
+    assert not any(rate_stays(*streams, optimizer) for optimizer in ("sgd", "adamw"))
+
+
+def test_a_momentum_of_ones_own_stays_over_the_width():
+    """Its first step is that of descent."""
+    start, end = of_widths(16, 32, stem=1)
+    assert carried(start, end, optimizer=SGD(0.5)).rate == 0.1
+    assert [each for each in carried(start, end, optimizer=SGD(0.5), of="outputs").warnings if "64 to 256" in each]
+
+
+def test_wide_nets_of_other_families_take_their_own_step():
+    sizes = {"depth": 3, "channels": 8, "stages": 3, "stem": 1, "input_channels": 1, "outputs": 3, "padding": "zero"}
+    staged = mf.StagedResidualConvNet(grid=(4, 4), kernel=(3, 3), **sizes)
+    dense = mf.DenseNet(depth=6, growth=12, width=16, stem=1, input_width=8, outputs=3)
+    images = RNG.standard_normal((32, 1, 4, 4)), IMAGE_DATA[1]
+    for net, data in ((dense, DATA), (staged, images)):
+        found, _ = started(net=net, data=data)
+        assert "stays over the width" not in found.attrs["premises"]
 
 
 def test_a_muon_of_ones_own_is_muon():
