@@ -68,8 +68,10 @@ def _each_once(written: str, given: Sequence[str]) -> list[str]:
         kind = tuned_rates.FamilyName.of(asked).kind
         require_choice(written, kind, [*FAMILIES, *first_steps.TOGETHER])
         if kind in first_steps.TOGETHER and asked not in first_steps.TOGETHER:
-            one = first_steps.TOGETHER[kind][0]
-            raise ValueError(f"{written} is {asked!r}; {kind!r} are several, taken as they are: name each, as {one!r}")
+            member = first_steps.TOGETHER[kind][0]
+            raise ValueError(
+                f"{written} is {asked!r}; {kind!r} are several, taken as they are: name each, as {member!r}"
+            )
     return list(dict.fromkeys(name for asked in given for name in first_steps.TOGETHER.get(asked, (asked,))))
 
 
