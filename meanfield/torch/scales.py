@@ -95,8 +95,8 @@ def step_scales(
         of the first input, and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a
         warning where that is less than half. With groups there is update_energy_of_group over ``group`` and ``layer``,
         with its _stderr and _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A
-        draw costs as much as two to four steps of training in the
-        same precision, and singular values under optimizers of matrices.
+        draw costs as much as two to four steps of training in the same precision, and singular values under optimizers
+        of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get

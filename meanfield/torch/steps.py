@@ -24,9 +24,7 @@ from meanfield.optimizers.linear_algebra import dense
 from meanfield.torch.models import named, trained
 from meanfield.torch.parts import head, weighted_leaves
 from meanfield.torch.passes import Pass
-from meanfield.transfer.starting import (
-    trial_name,
-)
+from meanfield.transfer.starting import trial_name
 
 # Of a vector of parameters, gradients below so many rounding errors of the largest in the model are 0: where terms
 # cancel, as those of a bias below a normalisation, they leave rounding errors, and these have signs, too.

@@ -55,11 +55,7 @@ from meanfield.transfer.starting import (
     step_that_names,
     widens,
 )
-from meanfield.transfer.trials import (
-    PLAIN_CONVOLUTIONAL_TRAINED,
-    POST_NORM_TRAINED,
-    PRE_NORM_TRAINED,
-)
+from meanfield.transfer.trials import PLAIN_CONVOLUTIONAL_TRAINED, POST_NORM_TRAINED, PRE_NORM_TRAINED
 
 AUTO = "auto"
 

@@ -18,14 +18,7 @@ import xarray as xr
 from meanfield.verification import Claim, Contest, Finding, Kind, Ruling, Verdict, tuned_rates
 from sims.common.tables import WITHIN, Grid, table
 from sims.common.tuned_nets import OF, checks_of_optimizers
-from sims.learning_rate_search.first_steps import (
-    JUDGES,
-    NAME,
-    PRESET,
-    TRAINED,
-    TWO_WIDTHS,
-    error_of_both,
-)
+from sims.learning_rate_search.first_steps import JUDGES, NAME, PRESET, TWO_WIDTHS, error_of_both, trained
 from sims.learning_rate_search.named_rates import log_error, nearer
 
 # The scale by which rates of an optimizer are carried over the width, as the library does; of none they stay.
@@ -99,10 +92,8 @@ def judge_widths(dataset: xr.Dataset) -> Contest | Ruling:
     widened = Widened.of(dataset, GROUP)
     if not widened.learned.any():
         return Ruling(Verdict.INCONCLUSIVE, "no net of two widths learns at both", words, "none: no net")
-    (tuned, error), (claimed, of_claimed), (outputs, of_outputs) = (
-        widened.tuned,
-        *map(widened.gone, (scale, RIVAL)),
-    )
+    tuned, error = widened.tuned
+    (claimed, of_claimed), (outputs, of_outputs) = map(widened.gone, (scale, RIVAL))
     off, far = claimed - tuned, outputs - tuned
     of_tuned = off.copy(data=error_of_both(off.values, far.values, error.values))
     nets = tuned_rates.variance_of_nets(widened.wide) + tuned_rates.variance_of_nets(widened.narrow)
@@ -148,8 +139,8 @@ CLAIMS = (
         "change of the outputs, which carries them over the depth",
         brief="over widths rates stay (descent) or go by the relative change (AdamW)",
         printed="no sentence of a paper: a question of our own, by which change one step carries rates over the width",
-        hypotheses=f"{TRAINED}; fully-connected residual nets of MNIST (variance 1/K) and of digits (factor K^(-1/2)), "
-        "of 64 and 256 units, and convolutional ones of MNIST of 16 and 32 channels, of 2 and 8 blocks; asked after "
+        hypotheses=f"{trained('width 64 and 256 or 16 and 32 channels, 2 and 8 blocks')}; fully-connected residual "
+        "nets of MNIST (variance 1/K) and of digits (factor K^(-1/2)), and convolutional ones of MNIST; asked after "
         "residual nets of digits (variance 1/K), which are not among these, had shown it, and written down before "
         "these runs; under AdamW rates a 16th of a decade apart, after a run of the same nets at a quarter had decided "
         "nothing: off by 0.13 decades where the outputs are by 0.32, two thirds of the squared error being the "

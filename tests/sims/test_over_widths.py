@@ -1,15 +1,18 @@
 """Tuned rates over the width: verdicts on made-up rates, with what must be refuted."""
 
 import re
+import warnings
 from math import log10
 
 import numpy as np
 import pytest
 import xarray as xr
 
+import meanfield as mf
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
+from sims.common.training_data import trained_net, training_data
 from sims.learning_rate_search import over_widths
 from sims.learning_rate_search.first_steps import WIDENED
 from tests.sims.claim_controls import ERROR, all_learned, scattered
@@ -30,6 +33,19 @@ RUNS = {"sgd": CLAIMS["E1j"].checks[0].run, "adamw": CLAIMS["E1j"].checks[1].run
 def test_a_name_says_kind_width_and_data(name, kind, times, data, narrow):
     read = tuned_rates.FamilyName.of(name)
     assert (read.kind, read.times, read.data, read.narrow) == (kind, times, data, narrow)
+
+
+@pytest.mark.parametrize("optimizer", over_widths.CARRIES)
+def test_rates_are_carried_over_the_width_as_the_library_does(optimizer):
+    """Where a rate stays the library keeps it; otherwise it goes by the change of the claim."""
+    nets = [trained_net("residual mlp init", 2, width, "digits") for width in (16, 32)]
+    data = training_data("digits", nets[0], samples=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.PremiseWarning)
+        carried = mf.explain_transfer(0.1, *nets, optimizer=optimizer, data=data, draws=2)
+    scale = over_widths.CARRIES[optimizer]
+    assert (carried.rate == 0.1) is (scale is None)
+    assert scale in (None, f"{carried.of}_scale")
 
 
 @pytest.mark.parametrize("optimizer", RUNS)

@@ -11,9 +11,7 @@ import meanfield as mf
 from meanfield.optimizers import SGD, AdamW
 from meanfield.quantities.step_scales import median_scale
 from meanfield.transfer import GivenPower
-from meanfield.transfer.trials import (
-    SCALES,
-)
+from meanfield.transfer.trials import SCALES
 from tests.statistics import consistent
 
 RNG = np.random.default_rng(0)
