@@ -252,7 +252,7 @@ def _whole(written: str, times: float, name: str, size: int) -> int:
     """So many times a size, which is as many channels or units."""
     wider = require_positive(written, times, why="nets have a channel or more") * size
     if wider != round(wider):
-        raise ValueError(f"{written} makes {wider:g} of {size} ({name}); give a factor that makes a whole number")
+        raise ValueError(f"{written} makes {wider:g} of --{name} {size}; give a factor that makes a whole number")
     return round(wider)
 
 

@@ -136,7 +136,7 @@ REFUSED = {
         "--families mlp --wider 0": "--wider is 0",
         "--families mlp --wider -2": "--wider is -2",
         "--families mlp --wider nan": "--wider is nan",
-        "--families mlp --wider 1.7": "of --channels; give a factor that makes a whole number",
+        "--families mlp --wider 1.7": "of --channels 4; give a factor that makes a whole number",
         "--families mlp --optimizer newton": "newton",
         "--families mlp --schedule cosine": "'warmup_cosine'",
         "--families mlp --data nowhere.npz": "nowhere.npz",
