@@ -190,6 +190,11 @@ def judge_named_by_kind(dataset: xr.Dataset) -> Contest | Ruling:
     measured="the scale over that constant, beside the tuned rate",
 )
 def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
+    return within_stated(dataset, [name for name in MORE_PIXELS if name in dataset["family"]])
+
+
+def within_stated(dataset: xr.Dataset, families: Iterable[str]) -> Contest | Ruling:
+    """Whether constants of `mf.starting_rate`, with a run's scales, name tuned rates of families as it states."""
     optimizer = dataset.attrs["optimizer"]
     words = {"optimizer": optimizer, "constants": "?"}
     step = step_that_names(optimizer)
@@ -197,7 +202,7 @@ def judge_starting(dataset: xr.Dataset) -> Contest | Ruling:
         return Ruling(Verdict.INCONCLUSIVE, f"{optimizer} has no constant", words, "none: no constant")
     whose = tuned_rates.NOISE if step != optimizer else ""
     of_kind = {kind: calibration_of_kind(KINDS[kind], step) for kind in KINDS}
-    of_family = {name: of_kind[kind_of(name)] for name in MORE_PIXELS if name in dataset["family"]}
+    of_family = {name: of_kind[kind_of(name)] for name in families}
     nets = tuned_rates.variance_of_nets(dataset)
     measured = {}
     for name, known in of_family.items():

@@ -18,8 +18,16 @@ import xarray as xr
 from meanfield.verification import Claim, Contest, Finding, Kind, Ruling, Verdict, tuned_rates
 from sims.common.tables import WITHIN, Grid, table
 from sims.common.tuned_nets import OF, checks_of_optimizers
-from sims.learning_rate_search.first_steps import JUDGES, NAME, PRESET, TWO_WIDTHS, error_of_both, trained
-from sims.learning_rate_search.named_rates import log_error, nearer
+from sims.learning_rate_search.first_steps import (
+    JUDGES,
+    NAME,
+    OF_ALL_FAMILIES,
+    PRESET,
+    TWO_WIDTHS,
+    error_of_both,
+    trained,
+)
+from sims.learning_rate_search.named_rates import STEP_SCALES, log_error, nearer, within_stated
 
 # The scale by which rates of an optimizer are carried over the width, as the library does; of none they stay.
 CARRIES = {"sgd": None, "sgd_momentum": None, "adamw": "relative_scale", "lion": "relative_scale"}
@@ -108,6 +116,21 @@ def judge_widths(dataset: xr.Dataset) -> Contest | Ruling:
     return made.saying(f"{made.shown}; tuned rates went to {each} times", **words)
 
 
+@JUDGES.decide(
+    brief="{optimizer}: `mf.starting_rate` names rates of wider nets within its factor",
+    claim="`mf.starting_rate` names the tuned rate of every wider residual net that learns under {optimizer} within "
+    "the factor that it states ({constants})",
+    rival="some net is farther off",
+    measured="the rate that it names, beside the tuned rate",
+)
+def judge_wider(dataset: xr.Dataset) -> Contest | Ruling:
+    widened = Widened.of(dataset, GROUP)
+    named = widened.wide
+    if CARRIES.get(dataset.attrs["optimizer"], RIVAL) is None:  # rates stay: the step of the narrow nets names them
+        named = named.assign({of: widened.narrow[of] for scale in STEP_SCALES for of in (scale, f"{scale}_stderr")})
+    return within_stated(named, map(str, named["family"].values))
+
+
 def table_of(dataset: xr.Dataset) -> Grid | str:
     """How far tuned rates and scales of one step went over the width, net by net; nothing without two widths."""
     widened = Widened.of(dataset)
@@ -125,10 +148,18 @@ def table_of(dataset: xr.Dataset) -> Grid | str:
 def findings(dataset: xr.Dataset) -> list[Finding]:
     """Where this run has residual nets of two widths, and something is claimed of its optimizer."""
     is_judged = dataset.attrs["optimizer"] in CARRIES and Widened.of(dataset, GROUP).wide.sizes["family"]
-    return [judge_widths(dataset)] if is_judged else []
+    return [judge_widths(dataset), judge_wider(dataset)] if is_judged else []
 
 
 AT_TWO_WIDTHS = ("--families", TWO_WIDTHS, "--depths", "2", "8")
+# Convolutional residual nets of 16 and of 64 channels.
+NARROW = ("residual cnn init", "residual cnn init on mnist")
+AT_64_CHANNELS = ("--families", *NARROW, "residual cnn init x4", "residual cnn init x4 on mnist", "--depths", "2", "8")
+OF_64_CHANNELS = (
+    f"{trained('16 and 64 channels, 2 and 8 blocks')}; convolutional residual nets of variance 1/K, of digits and of "
+    "MNIST; asked after the starting rates of two nets of 32 channels under AdamW, 0.59 and 0.67 times the tuned one, "
+    "had stood at the edge of what is stated, and written down before these runs"
+)
 CLAIMS = (
     Claim(
         id="E1j",
@@ -149,6 +180,31 @@ CLAIMS = (
             *checks_of_optimizers(NAME, judge_widths, ("sgd",), AT_TWO_WIDTHS),
             *checks_of_optimizers(NAME, judge_widths, ("adamw",), (*AT_TWO_WIDTHS, "--spacing", "0.0625")),
         ),
+        preset=PRESET,
+    ),
+    Claim(
+        id="E1k",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="over widths of 16 to 64 channels, too, tuned rates of convolutional residual nets stay under "
+        "descent, and under AdamW go as the relative change of the layers in one step, each more closely than by the "
+        "change of the outputs",
+        brief="to 64 channels, too, rates stay (descent) or go by the relative change (AdamW)",
+        printed="no sentence of a paper: a question of our own, by which change one step carries rates over the width",
+        hypotheses=OF_64_CHANNELS,
+        checks=checks_of_optimizers(NAME, judge_widths, OF_ALL_FAMILIES, AT_64_CHANNELS),
+        preset=PRESET,
+    ),
+    Claim(
+        id="E2g",
+        kind=Kind.OWN,
+        source="docs/theory.md section 15",
+        statement="`mf.starting_rate` names the tuned rates of convolutional residual nets of 64 channels, four times "
+        "those of its trials, within the factor that it states",
+        brief="`mf.starting_rate` keeps its factor at 64 channels",
+        printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
+        hypotheses=OF_64_CHANNELS,
+        checks=checks_of_optimizers(NAME, judge_wider, OF_ALL_FAMILIES, AT_64_CHANNELS),
         preset=PRESET,
     ),
 )

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import partial
 from math import log10
 
 import numpy as np
@@ -9,15 +10,17 @@ import pytest
 import xarray as xr
 
 import meanfield as mf
+from meanfield.transfer import calibration_of_kind
 from meanfield.verification import tuned_rates
 from meanfield.verification.verdicts import Verdict
 from sims.claims.catalogue import CLAIMS
 from sims.common.training_data import trained_net, training_data
-from sims.learning_rate_search import over_widths
+from sims.learning_rate_search import named_rates, over_widths
 from sims.learning_rate_search.first_steps import WIDENED
 from tests.sims.claim_controls import ERROR, all_learned, scattered
 
 RUNS = {"sgd": CLAIMS["E1j"].checks[0].run, "adamw": CLAIMS["E1j"].checks[1].run}
+CHANNELS = {"sgd": CLAIMS["E2g"].checks[0].run, "adamw": CLAIMS["E2g"].checks[1].run}
 
 
 @pytest.mark.parametrize(
@@ -138,12 +141,25 @@ def test_a_table_shows_how_far_rates_and_scales_went(smoke_runs):
     assert "residual mlp multiplier x4, 0.37, 0.37" in shown
 
 
+@pytest.mark.parametrize("optimizer", CHANNELS)
+def test_starting_rates_of_wide_nets_are_held_to_the_factor_that_they_state(smoke_runs, optimizer):
+    """Descent's are named by the step of the narrow nets, AdamW's by their own; the other way is refuted."""
+    exact = _named(smoke_runs[CHANNELS[optimizer]])
+    finding = over_widths.judge_wider(exact)
+    assert finding.verdict is Verdict.CONFIRMED
+    assert "residual cnn init x4 on mnist 1, 1" in finding.evidence
+    assert over_widths.judge_wider(_named(smoke_runs[CHANNELS[optimizer]], 2.5)).verdict is Verdict.REFUTED
+    other = {"sgd": "adamw", "adamw": "sgd"}[optimizer]
+    assert over_widths.judge_wider(exact.assign_attrs(optimizer=other)).verdict is Verdict.REFUTED
+
+
 def _gone(run, how_far):
     """All nets learn, and tuned rates of wide ones are those of narrow ones, moved so far in log10."""
     dataset = all_learned(run)
     rates = dataset["tuned_rate_log10"].fillna(0.0)
-    for narrow, wide in WIDENED.items():
-        rates.loc[{"family": wide}] = (rates.sel(family=narrow) + how_far(wide)).values
+    for wide in map(str, over_widths.Widened.of(dataset).wide["family"].values):
+        narrow = rates.sel(family=tuned_rates.FamilyName.of(wide).narrow)
+        rates.loc[{"family": wide}] = (narrow + how_far(wide)).values
     scales = [str(name) for name in dataset.data_vars if str(name).endswith("_scale") and f"{name}_stderr" in dataset]
     exact = {f"{name}_stderr": ERROR * dataset[name] for name in scales}
     exact |= {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates}
@@ -156,8 +172,28 @@ def _carried(run, scale):
     return _gone(run, lambda family: gone.sel(family=family))
 
 
-def _carried_as_claimed(runs):
-    return {run: _carried(runs[run], over_widths.CARRIES[optimizer]) for optimizer, run in RUNS.items()}
+def _carried_as_claimed(runs, of):
+    return {run: _carried(runs[run], over_widths.CARRIES[optimizer]) for optimizer, run in of.items()}
 
 
-CONTROLS = {"E1j": _carried_as_claimed}
+def _named(run, off=1.0):
+    """Nets learn, and wide ones are tuned at the rates that `mf.starting_rate` names, over this factor."""
+    dataset = _gone(run, lambda family: 0.0)
+    optimizer, rates = dataset.attrs["optimizer"], dataset["tuned_rate_log10"].copy()
+    for wide in map(str, over_widths.Widened.of(dataset).wide["family"].values):
+        named = tuned_rates.FamilyName.of(wide).narrow if over_widths.CARRIES[optimizer] is None else wide
+        constant = calibration_of_kind(named_rates.KINDS[named_rates.kind_of(wide)], optimizer)
+        scale = dataset[f"{constant.of}_scale"].sel(family=named).values
+        rates.loc[{"family": wide}] = np.log10(scale / constant.ratio / off)
+    return dataset.assign(tuned_rate_log10=rates)
+
+
+def _named_as_claimed(runs):
+    return {run: _named(runs[run]) for run in CHANNELS.values()}
+
+
+CONTROLS = {
+    "E1j": partial(_carried_as_claimed, of=RUNS),
+    "E1k": partial(_carried_as_claimed, of=CHANNELS),
+    "E2g": _named_as_claimed,
+}
