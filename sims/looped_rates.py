@@ -45,7 +45,7 @@ from sims.common.results import Results
 from sims.common.study import Study, run_as_command
 from sims.common.tables import MISSING, Column, Table, fitted, number
 from sims.common.training_data import MOST_TRAINED, InputsAndTargets, training_data
-from sims.common.tuned_nets import MOVED, STEP_DRAWS, TUNING_SEEDS, median_scales, own_seeds
+from sims.common.tuned_nets import MOVED, STEP_DRAWS, TUNING_SEEDS, WIDER, median_scales, own_seeds, times_as_wide
 
 NAME = "looped_rates"
 LISTED = "whether tuned rates of looped Transformers align over loops"
@@ -69,6 +69,7 @@ OPTIONS = (
         choices=(SHARED, OWN),
     ),
     Option("width", "channels of a token", int, metavar="N"),
+    WIDER,
     Option("heads", "heads of attention", int, 2),
     Option("tokens", "characters of a window", int, metavar="T"),
     Option(
@@ -151,9 +152,14 @@ def _net(options: argparse.Namespace, scaling: str, loops: int) -> Transformer:
     """All of them take the same windows of text."""
     llama: dict[str, Any] = {"normalisation": "rms", "causal": True, "rotary": True, "activation": "swiglu", "ffn": FFN}
     text: dict[str, Any] = {"vocabulary": len(CHARACTERS), "outputs": len(CHARACTERS), "head": "fan_in"}
-    sizes = {name: getattr(options, name) for name in ("width", "heads", "tokens")}
+    sizes = {name: getattr(options, name) for name in ("heads", "tokens")} | {"width": _width(options)}
     blocks: dict[str, Any] = {"depth": loops, "tied": options.blocks == SHARED}
     return Transformer(scaling=SCALINGS[scaling], readout="every", **blocks, **sizes, **llama, **text)
+
+
+def _width(options: argparse.Namespace) -> int:
+    """Channels as they are run."""
+    return times_as_wide(f"--wider {options.wider:g}", options.wider, "width", options.width)
 
 
 def _tuning(options: argparse.Namespace, data: InputsAndTargets, scaling: str, loops: int) -> Tuning:
@@ -182,8 +188,8 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
         over(axes, _step_scales(options, results, tunings)),
         xr.Dataset({"learned_loss": loss_of_pairs(*map(np.asarray, tunings[0].data))}),
     ]
-    names = ("blocks", "width", "heads", "tokens", "steps", "batch_size", "optimizer", "tuning_seeds", "spacing")
-    return xr.merge(parts).assign_attrs(attributes(options, *names))
+    names = ("blocks", "heads", "tokens", "steps", "batch_size", "optimizer", "tuning_seeds", "spacing")
+    return xr.merge(parts).assign_attrs(attributes(options, *names) | {"width": _width(options)})
 
 
 def _row(of_net: xr.Dataset) -> dict[str, Any]:
@@ -461,6 +467,25 @@ CLAIMS = (
         replaced_by="under 1/(2 L) the tuned rate stays, as L^(0.01 +- 0.01), where one step has L^(0.07); under "
         "(2 L)^(-1/2) it falls over 1 to 8 blocks as L^(-0.14 +- 0.01), where one step has L^(-0.49)",
         premise="the first step at initialisation stands for 448 steps of training",
+        preset=PRESET,
+    ),
+    Claim(
+        id="E1l",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="tuned rates of pre-norm GPTs of characters of 64 channels that see 64 characters fall over 1 to 4 "
+        "blocks as one step of Adam says, to 0.15 in the slope, by the relative change of the layers",
+        brief="tuned slopes of GPTs are those of one step at 64 channels and characters, too",
+        printed="no sentence of a paper: a question of our own, whether the step that is made first tells how nets "
+        "train",
+        hypotheses=f"{SMALL_SCALE}; windows of 64 characters and 64 channels, 1 and 4 blocks of own weights in place "
+        "of these, branches times (2 L)^(-1/2) and 1/(2 L); sizes and bands were written down before these runs, and "
+        "after those of E1e",
+        checks=checks(
+            NAME,
+            *(partial(judge_own_blocks, scaling=scaling) for scaling in SCALINGS),
+            arguments=("--blocks", OWN, "--wider", "2", "--tokens", "64", "--loops", "1", "4"),
+        ),
         preset=PRESET,
     ),
 )

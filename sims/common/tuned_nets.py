@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from meanfield.common import Array, derived_seed
+from meanfield.common import Array, derived_seed, require_positive
 from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
 from sims.common.command import Option, counted
@@ -43,6 +43,8 @@ TUNING_SEEDS = Option(
     group="training",
 )
 
+WIDER = Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M")
+
 # Nets that are drawn for the scales of one step.
 STEP_DRAWS = 64
 # What moves by 1 at the rate that a scale is.
@@ -58,6 +60,14 @@ OF = ("outputs", "relative", "last", "absolute")
 RESIDUAL = ["residual mlp init", "residual mlp multiplier", "residual mlp k=2"]
 # Seeds of training are whole numbers of 63 bits.
 SEED_BITS = 62
+
+
+def times_as_wide(written: str, times: float, name: str, size: int) -> int:
+    """So many times a size, channels or units, or a ValueError where that is no whole number; as it was written."""
+    wider = require_positive(written, times, why="nets have a channel or more") * size
+    if wider != round(wider):
+        raise ValueError(f"{written} makes {wider:g} of --{name} {size}; give a factor that makes a whole number")
+    return round(wider)
 
 
 def own_seeds(seed: int, place: str, count: int) -> range:

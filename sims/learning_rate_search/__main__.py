@@ -10,6 +10,7 @@ training. The last two are rates in absolute terms, with nothing tuned.
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise, product
 from math import nan
@@ -19,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield import Chain
-from meanfield.common import Array, require_choice, require_positive
+from meanfield.common import Array, require_choice
 from meanfield.execution import Run, scales_run, simulate_all
 from meanfield.nets import Net, ResidualConvNet
 from meanfield.optimizers import IN_NOISE
@@ -49,10 +50,12 @@ from sims.common.tuned_nets import (
     RESIDUAL,
     SPACING,
     STEP_DRAWS,
+    WIDER,
     decades,
     mean_scale,
     median_scales,
     own_seeds,
+    times_as_wide,
 )
 from sims.learning_rate_search import claims, conclusions, first_steps, named_rates, over_widths, printed_tables
 from sims.learning_rate_search.claims import CLAIMS, NAME
@@ -98,7 +101,7 @@ OPTIONS = (
     ),
     Option("channels", "channels of convolutional nets and of Transformers", int, metavar="C", group=NETS),
     Option("width", "units of fully-connected nets and of loops", int, metavar="N", group=NETS),
-    Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", group=NETS),
+    replace(WIDER, group=NETS),
     *DATA_OPTIONS,
     Option("batch_size", "samples of a mini-batch", int, 16, metavar="B", check=counted("samples"), group=TRAINING),
     Option("epochs", "passes over the data", int, check=counted("passes over the data"), group=TRAINING),
@@ -244,21 +247,14 @@ def _source(options: argparse.Namespace, family: str) -> str:
 
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
     """Channels and width as they are run."""
-    wider = require_positive("--wider", options.wider, why="nets have a channel or more")
-    return {name: _whole(f"--wider {wider:g}", wider, name, getattr(options, name)) for name in ("channels", "width")}
-
-
-def _whole(written: str, times: float, name: str, size: int) -> int:
-    """So many times a size, which is as many channels or units."""
-    wider = require_positive(written, times, why="nets have a channel or more") * size
-    if wider != round(wider):
-        raise ValueError(f"{written} makes {wider:g} of --{name} {size}; give a factor that makes a whole number")
-    return round(wider)
+    wider = options.wider
+    written = f"--wider {wider:g}"
+    return {name: times_as_wide(written, wider, name, getattr(options, name)) for name in ("channels", "width")}
 
 
 def _net(options: argparse.Namespace, family: str, depth: int) -> Net:
     name, of = tuned_rates.FamilyName.of(family), "channels" if family.startswith(OF_CHANNELS) else "width"
-    width = _whole(f"--families {family!r}", name.times, of, _sizes(options)[of])
+    width = times_as_wide(f"--families {family!r}", name.times, of, _sizes(options)[of])
     return trained_net(name.kind, _blocks(family, [depth])[0], width, _source(options, family), options.sides)
 
 

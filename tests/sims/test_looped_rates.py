@@ -1,5 +1,7 @@
 """The command on tuned rates of looped Transformers: numbers of the library, verdicts on made-up rates, refusals."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -158,9 +160,9 @@ def _looped(scaling, slope=None):
     return exact
 
 
-def own_blocks_follow_one_step(runs):
+def own_blocks_follow_one_step(runs, claim):
     """Tuned rates of GPTs that learn, of own blocks, fall as one step by the relative change."""
-    (name,) = {check.run for check in CLAIMS["E1e"].checks}
+    (name,) = {check.run for check in CLAIMS[claim].checks}
     dataset = runs[name]
     scale = dataset["relative_scale"]
     put = {
@@ -186,7 +188,7 @@ def linear_losses_are_lower(runs):
 
 
 CONTROLS = {
-    "E1e": own_blocks_follow_one_step,
+    **{claim: partial(own_blocks_follow_one_step, claim=claim) for claim in ("E1e", "E1l")},
     "L7a": _looped("linear", 0.0),
     "T5": _looped("linear"),
     "L7b": _looped("sqrt", -0.5),

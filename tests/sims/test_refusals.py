@@ -183,6 +183,7 @@ REFUSED = {
     },
     "looped_rates": {
         "--loops 2": "a slope needs two or more",
+        "--wider 1.7": "of --width 8; give a factor that makes a whole number",
         "--steps 0": "--steps is 0",
         "--heads 3": "heads must divide the width",
         "--spacing 0.3": "0.25",
