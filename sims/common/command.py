@@ -29,6 +29,7 @@ from meanfield.common import (
     require_choice,
     require_count,
     require_counts,
+    require_positive,
     when_terminated,
     while_read,
     write_text_whole,
@@ -121,6 +122,11 @@ class Option:
 def counted(why: str = "", *, minimum: int = 1, maximum: int | None = None) -> OptionCheck:
     """A whole number within bounds."""
     return lambda written, given: require_count(written, given, minimum=minimum, maximum=maximum, why=why)
+
+
+def positive(why: str) -> OptionCheck:
+    """A number above 0."""
+    return lambda written, given: require_positive(written, given, why=why)
 
 
 def ladder_of(least: int, purpose: str, *, why: str = "", maximum: int | None = None) -> OptionCheck:

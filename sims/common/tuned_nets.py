@@ -9,7 +9,7 @@ import xarray as xr
 from meanfield.common import Array, derived_seed, require_positive
 from meanfield.transfer import SCALES, median_over_draws
 from meanfield.verification import Check, JudgeOfRun
-from sims.common.command import Option, counted
+from sims.common.command import Option, counted, positive
 from sims.common.images import MOST_SIDES
 from sims.common.tables import MISSING
 
@@ -43,7 +43,10 @@ TUNING_SEEDS = Option(
     group="training",
 )
 
-WIDER = Option("wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M")
+WHOLE_CHANNELS = "nets have a channel or more"
+WIDER = Option(
+    "wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", check=positive(WHOLE_CHANNELS)
+)
 
 # Nets that are drawn for the scales of one step.
 STEP_DRAWS = 64
@@ -64,7 +67,7 @@ SEED_BITS = 62
 
 def times_as_wide(written: str, times: float, name: str, size: int) -> int:
     """So many times a size, channels or units, or a ValueError where that is no whole number; as it was written."""
-    wider = require_positive(written, times, why="nets have a channel or more") * size
+    wider = require_positive(written, times, why=WHOLE_CHANNELS) * size
     if wider != round(wider):
         raise ValueError(f"{written} makes {wider:g} of --{name} {size}; give a factor that makes a whole number")
     return round(wider)
