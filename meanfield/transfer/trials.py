@@ -224,6 +224,11 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
     POST_NORM: (1.1, 2.6),
     ROOT_LOOPS: (0.01, 0.36),
 }
+# How far a learning-rate finder was from tuned rates.
+FINDER_UNDER_ADAMW = (
+    "under AdamW a range test was off the tuned rate by a factor of 7 on average, by the better of its two rules, in "
+    "eight small residual nets that learn, where one step was by 1.2: begin at `meanfield.starting_rate` (E2c)"
+)
 # Units or channels of the nets of the trials; others are wide from twice as many on, where this was met (E1j, E2f).
 TRIAL_WIDTHS, NOTABLE_WIDTH = {CONNECTED: 64, CONVOLUTIONAL: 16}, 2
 OF_WIDER_NETS = (
