@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from meanfield.common import Array, require_positive
+from meanfield.common import Array, require_count, require_positive
 from meanfield.execution import Workers
 from meanfield.transfer import Tuning, tune_all
 from meanfield.verification import Finding, span
@@ -86,6 +86,15 @@ OPTIONS = (
         metavar="L",
         many="+",
         check=ladder_of(2, "a move over the depth", maximum=MOST_TRAINED, why="blocks"),
+        group=NETS,
+    ),
+    Option(
+        "larger",
+        "times so many units, and blocks, in all nets but the base model (default: 1)",
+        int,
+        1,
+        metavar="M",
+        check=counted("a factor on sizes"),
         group=NETS,
     ),
     Option("tokens", "characters of a window of text", int, 16, metavar="T", check=counted("characters"), group=NETS),
@@ -176,11 +185,11 @@ def base_of(options: argparse.Namespace) -> tuple[int, int]:
 
 
 def sizes_of(options: argparse.Namespace, direction: str) -> list[tuple[int, int]]:
-    """(width, depth) of every net of one ladder."""
+    """(width, depth) of every net of one ladder: all but the base model are ``--larger``."""
     width, depth = base_of(options)
     if direction == "width":
-        return [(wider, depth) for wider in options.widths]
-    return [(width, deeper) for deeper in options.depths]
+        return [(width, depth), *((options.larger * wider, depth) for wider in options.widths[1:])]
+    return [(width, depth), *((width, options.larger * deeper) for deeper in options.depths[1:])]
 
 
 def grid(options: argparse.Namespace, direction: str) -> list[NetPlace]:
@@ -198,8 +207,10 @@ def distinct_places(options: argparse.Namespace) -> list[NetPlace]:
 def planned(options: argparse.Namespace) -> dict[str, Any]:
     """The search at every distinct place, with the least of the weight decays."""
     require_installed(DIGIT_IMAGES)
+    deepest = sizes_of(options, "depth")[-1][1]
+    require_count(f"--depths times --larger {options.larger}", deepest, maximum=MOST_TRAINED, why="blocks")
     if GPT in options.families:
-        for width in options.widths:
+        for width, _ in sizes_of(options, "width"):
             require_whole_heads(width)
     base, windows = base_of(options), options.steps * options.batch_size
     data = {}

@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from figures import hyperparameter_transfer as figure
 from meanfield.verification import Verdict
+from sims.claims.catalogue import CLAIMS
 from sims.hyperparameter_transfer import __main__ as study
 from sims.hyperparameter_transfer import claims
 from sims.hyperparameter_transfer.__main__ import STUDY as simulation
@@ -29,6 +30,13 @@ def searches():
     options = simulation.parse(SMALL)
     tunings = simulation.checked(options)["tunings"]
     return dict(zip(study.distinct_places(options), tunings, strict=True))
+
+
+def test_larger_nets_are_so_many_times_wider_and_deeper_and_the_base_model_stays():
+    options = simulation.parse([*SMALL, "--widths", "16", "32", "64", "--larger", "3"])
+    assert study.sizes_of(options, "width") == [(16, 1), (96, 1), (192, 1)]
+    assert study.sizes_of(options, "depth") == [(16, 1), (16, 6)]
+    assert study.base_of(options) == BASE
 
 
 def test_a_table_says_what_the_net_is_and_how_it_trains():
@@ -283,11 +291,10 @@ def test_report_and_figure(finished):
 # Worlds in which claims of this study get another verdict: their negative controls.
 
 
-def base_rates_move(family):
+def base_rates_move(family, run):
     """Of this family, which has learned, base rates move under every table by an octave with every doubling."""
 
     def control(runs):
-        run = "-".join([claims.NAME, *(word.lstrip("-") for word in claims.OWN_RUN[family])])
         dataset = runs[run].isel(family=[0])
         changed = {}
         for along in claims.DIRECTIONS:
@@ -302,6 +309,7 @@ def base_rates_move(family):
 
 
 CONTROLS = {
-    **{claim: base_rates_move("residual") for claim in ("E5a", "E5b")},
-    **{claim: base_rates_move("gpt") for claim in ("E5c", "E5d")},
+    name: base_rates_move("residual" if name in ("E5a", "E5b") else "gpt", CLAIMS[name].checks[0].run)
+    for name in CLAIMS
+    if name.startswith("E5")
 }

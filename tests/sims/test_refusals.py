@@ -147,6 +147,8 @@ REFUSED = {
         "--widths 32": "a move over the width needs two or more",
         "--depths 4": "a move over the depth needs two or more",
         "--depths 4 100000000": "--depths is 100000000",
+        "--larger 0": "--larger is 0",
+        "--depths 4 400 --larger 100": "--depths times --larger 100 is 40000",
         "--families gpt --widths 32 40": "width 40 is no multiple of 16",
         "--decays 0 0.25": "--decays is 0",
         "--samples 5000": "digits holds 1797 samples and 5000 are asked for",
