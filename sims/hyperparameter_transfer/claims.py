@@ -238,8 +238,8 @@ OF_GPT = (
 )
 
 OF_LARGER = (
-    "at twice these sizes, width 256 and 32 blocks, with rates tuned on 4 nets; written down before this run, after those "
-    "to width 128 and 16 blocks (E5c, E5d), where Muon's with AdamW had moved by -0.58 and -0.54 octaves over the width"
+    "at twice these sizes, width 256 and 32 blocks, with rates tuned on 4 nets; written down before this run, after "
+    "those to width 128 and 16 blocks (E5c, E5d), where Muon's with AdamW had moved by -0.58 and -0.54 octaves over the width"
 )
 
 
