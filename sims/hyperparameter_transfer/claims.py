@@ -239,7 +239,8 @@ OF_GPT = (
 
 OF_LARGER = (
     "at twice these sizes, width 256 and 32 blocks, with rates tuned on 4 nets; written down before this run, after "
-    "those to width 128 and 16 blocks (E5c, E5d), where Muon's with AdamW had moved by -0.58 and -0.54 octaves over the width"
+    "those to width 128 and 16 blocks (E5c, E5d), where Muon's with AdamW had moved by -0.58 and -0.54 octaves over "
+    "the width"
 )
 
 
@@ -307,7 +308,7 @@ CLAIMS = (
         source="Zheng et al. 2026, section 5.2, figures 1, 5, at small scale",
         statement="GPTs of characters, from width 32 to 256 and from 4 to 32 blocks: under condition 3.1 the tuned "
         "base rate stays within half an octave, by AdamW and by Muon with AdamW",
-        brief="GPTs of characters: the base rate stays to width 256 and 32 blocks under 3.1",
+        brief="GPTs: the base rate stays to width 256 and 32 blocks under condition 3.1",
         printed=STAYS_PRINTED,
         hypotheses=f"{OF_GPT}; {OF_LARGER}",
         checks=_checks(GPT, judge_stays, KEPT, LARGER),
@@ -320,7 +321,7 @@ CLAIMS = (
         statement="GPTs of characters, from width 32 to 256 and from 4 to 32 blocks: the tuned base rate moves by more "
         "than half an octave over the width by the standard, and over the depth under condition B.1, by AdamW and by "
         "Muon with AdamW",
-        brief="GPTs of characters: the base rate moves to width 256 by the standard, B.1 in depth",
+        brief="GPTs: the base rate moves to width 256 by the standard, to 32 blocks under B.1",
         printed=MOVES_PRINTED,
         hypotheses=f"{OF_GPT}; {OF_LARGER}",
         checks=_checks(GPT, judge_moves, LOST, LARGER),
