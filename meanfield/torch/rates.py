@@ -235,8 +235,8 @@ def carry(
     with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; to a
     model of another width under Adam and Lion it is that of the relative change of the layers (E1j), but for
     Transformers, which were not tried. For "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step
-    of both as in noise. Rates of nets without skip connections, and with batch normalisation, were held to
-    ``of="relative"`` (E1b, E1c). Under descent rates stayed over the width, which no scale says: carry them between
+    of both as in noise. Rates of nets without skip connections went by ``of="relative"``, which these ask for (E1b).
+    Under descent rates stayed over the width, which no scale says: carry them between
     models of one width, as a warning says. Both models take the same batches and random numbers. It is a statement
     about one step at initial weights; the answers of all four scales are given beside, and where they part, trust none
     without a second tuned rate.

@@ -49,15 +49,22 @@ from meanfield.transfer.rules import (
 from meanfield.transfer.starting import (
     NOTABLE,
     change_that_carries,
+    departures,
     is_convolutional,
     is_plain,
     rate_stays,
     step_that_names,
     widens,
 )
-from meanfield.transfer.trials import PLAIN_CONVOLUTIONAL_TRAINED, POST_NORM_TRAINED, PRE_NORM_TRAINED
+from meanfield.transfer.trials import (
+    PLAIN_CONVOLUTIONAL_TRAINED,
+    POST_NORM_TRAINED,
+    PRE_NORM_TRAINED,
+    WITHOUT_DATA_OVER_WIDTHS,
+)
 
 AUTO = "auto"
+AT_TWO_DEPTHS = "tune at two depths and take meanfield.transfer.GivenPower.through"
 
 # Where the logarithms of two rules' rates differ by more than this, the better founded rule is taken.
 PARTING = 0.1
@@ -144,7 +151,7 @@ def transfer_learning_rate(
         of: what that step moves by 1, in mean squares: "absolute" (all layers), "relative" (all layers relative to
             themselves), "last" (the last layer relative to itself) or "outputs". Left out, it is "absolute" without
             data, as the papers' laws have it, and on data what tuned rates of nets that learn were held to (claims E1):
-            "outputs" in residual nets and Transformers, "relative" in plain and batch-normalised nets and in loops;
+            "outputs" in residual nets and Transformers, "relative" in plain nets and in loops;
             for "muon-adamw" it is then "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To a
             `ResidualMLP` or `ResidualConvNet` of another width it is "relative" under AdamW and Lion, and under descent
             the rate stays over the width (E1j), and goes with the depth by the outputs at the width of the first net.
@@ -407,20 +414,24 @@ def question_warnings(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     sentences = []
     if differ_in_batch(start, end):
         sentences.append(batch_warning(start, end))
+    if widens(start, end):
+        sentences.append(WITHOUT_DATA_OVER_WIDTHS)
+    if start.depth != end.depth and isinstance(end, TiedLoop):
+        sentences += [f"{part}; {AT_TWO_DEPTHS}" for part in departures(end, "sgd")]
     if is_plain_pre_norm(start, end):
         sentences.append(
             f"{PRE_NORM_TRAINED}: a rate that is carried to a deeper one by this rule is too small, and to a shallower "
-            "one too large; tune at two depths and take meanfield.transfer.GivenPower.through"
+            f"one too large; {AT_TWO_DEPTHS}"
         )
     if is_plain_post_norm(start, end):
         sentences.append(
             f"{POST_NORM_TRAINED}: a rate that this rule carries from 4 to 16 units is up to 3 times too small; "
-            "tune at two depths and take meanfield.transfer.GivenPower.through"
+            f"{AT_TWO_DEPTHS}"
         )
     if start.depth != end.depth and all(is_convolutional(net) and is_plain(net) for net in (start, end)):
         sentences.append(
             f"{PLAIN_CONVOLUTIONAL_TRAINED}: a rate that this rule carries from 2 to 8 layers is up to 4 times too "
-            "large; tune at two depths and take meanfield.transfer.GivenPower.through"
+            f"large; {AT_TWO_DEPTHS}"
         )
     return tuple(sentences)
 
@@ -436,7 +447,8 @@ def batch_warning(start: CarriedNet, end: CarriedNet) -> str:
         f"the nets differ in inputs, batches of {start.inputs} and {end.inputs} samples, and the rate at another batch "
         "size is another question than that at another depth: for labels of mean 0 the label term has eta* as "
         "B / sqrt(1 + (B - 1) f), f the squared kernel between two samples over that of one, which tends to sqrt(B); "
-        "for labels with a mean eta* hardly changes (python -m sims.batch_size)"
+        "for labels with a mean eta* hardly changes (python -m sims.batch_size), and yet tuned rates of descent rose "
+        "as B^0.5 in nets that learn (E3c)"
     )
 
 

@@ -21,10 +21,10 @@ from meanfield.theory.prediction import predict
 from meanfield.transfer.rules import SAME_TRAINING, STEM_PREMISE, CarriedNet, Rule
 from meanfield.transfer.starting import (
     NOTABLE,
+    against_width,
     at_width,
     departures,
     descends,
-    over_width,
     trains,
     trial_name,
     untried,
@@ -168,9 +168,9 @@ class OneStep(Rule):
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
-        if self.data is not None and self.of == "outputs" and not self.at_one_width and _differ_in_width(start, end):
+        if self.data is not None and not self.at_one_width and _differ_in_width(start, end):
             name = "sgd" if descends(self.optimizer) else trial_name(self.optimizer)
-            sentences += filter(None, [over_width(name)])
+            sentences += filter(None, [against_width(start, end, self.of, name)])
         return tuple(dict.fromkeys(sentences))
 
     def of_net(self, net: CarriedNet) -> Scale:

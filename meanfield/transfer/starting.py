@@ -59,6 +59,7 @@ from meanfield.transfer.trials import (
     TRIAL_WIDTHS,
     TRIED,
     UNDER_MUON,
+    UNTRIED_WIDTHS,
     Calibration,
 )
 
@@ -192,6 +193,14 @@ def over_width(optimizer: str) -> str:
     return OVER_WIDTH.get(_tried(optimizer), "")
 
 
+def against_width(start: Any, end: Any, of: str, optimizer: str) -> str:
+    """What trials say against a rate that one step carries to another width by this change; empty if it is theirs."""
+    if widens(start, end) and of == "relative" and _tried(optimizer) == "adamw":
+        return ""
+    known = over_width(optimizer) if of == "outputs" or widens(start, end) else ""
+    return known or UNTRIED_WIDTHS.format(optimizer=trains(optimizer))
+
+
 def misses_of(families: Iterable[str], optimizer: str, *, wide: bool = False) -> tuple[str, ...]:
     """The same of a net of these families; ``wide``: whether it is notably wider than those of the trials."""
     if _tried(optimizer) != "sgd":
@@ -209,8 +218,9 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: bool = False) ->
 def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widened: bool = False) -> str:
     """What a first step on data moves by 1 at the rates that it carries, one of `SCALES`, where none is asked for.
 
-    That by which claims E1 hold tuned rates of nets of this kind to one step; of Muon beside AdamW in noise, the one
-    that was nearest in these runs. ``widened``: to a residual net of another width (`widens`).
+    That by which claims E1 hold tuned rates of nets of this kind to one step; of residual nets with batch normalisation
+    and of Muon beside AdamW in noise, the one that was nearest in these runs. ``widened``: to a residual net of another
+    width (`widens`).
     """
     name = trial_name(optimizer)
     if name == MUON_ADAMW or not _is_relative(net):
@@ -221,9 +231,7 @@ def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widene
 def _is_relative(net: Net) -> bool:
     """Whether rates of nets of this kind go by the relative change of the layers over the depth."""
     require_net(net, loops=True, units=True)
-    parts = [part for unit in net.units for part in unit.maps]
-    normalised = any(part.normalises or part.couples_samples for part in parts) and not isinstance(net, TokenStream)
-    return is_plain(net) or normalised or isinstance(net, TiedLoop)
+    return is_plain(net) or isinstance(net, TiedLoop)
 
 
 def moved_of_residual(optimizer: str, *, widened: bool = False) -> str:

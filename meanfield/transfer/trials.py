@@ -203,8 +203,8 @@ UNDER_MUON = (
     "under Muon with AdamW at one rate tuned rates of plain and residual nets that learn fell faster over depths of 2 "
     "to 16 than the first step says: as K^(-0.83) in residual nets of variance 1/K and as L^(-1.00) in plain ones, "
     "where its outputs say -0.30 and -0.14 (E1a, E1b); the last layer's scale of "
-    f"optimizer={MUON_ADAMW!r}, chosen after these runs, was off by 0.35 in the exponent at the most, and by 0.12 on "
-    "average"
+    f"optimizer={MUON_ADAMW!r}, which is drawn on data= and was chosen after these runs, was off by 0.35 in the "
+    "exponent at the most, and by 0.12 on average"
 )
 # Initial values of mean square below this, relative to which a step is large and soon is not.
 SMALL_START = 0.1
@@ -227,7 +227,9 @@ OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
 # How far a learning-rate finder was from tuned rates.
 FINDER_UNDER_ADAMW = (
     "under AdamW a range test was off the tuned rate by a factor of 7 on average, by the better of its two rules, in "
-    "eight small residual nets that learn, where one step was by 1.2: begin at `meanfield.starting_rate` (E2c)"
+    "eight small residual nets that learn, where one step, by the relative change of the layers and a constant of the "
+    "kind of net, was off by 1.2 (E2c): begin at `meanfield.starting_rate`, which named 0.76 to 1.4 times the tuned "
+    "rate of 12 others (E2d)"
 )
 # Units or channels of the nets of the trials; others are wide from twice as many on, where this was met (E1j, E2f).
 TRIAL_WIDTHS, NOTABLE_WIDTH = {CONNECTED: 64, CONVOLUTIONAL: 16}, 2
@@ -235,6 +237,14 @@ OF_WIDER_NETS = (
     "trials had width 64, or 16 channels, and tuned rates of descent hardly went with the width of residual nets, "
     "where the outputs' scale does: the rate so named was 0.34 to 0.57 times the tuned one at width 128, 0.17 to 0.33 "
     "times at width 256, and 0.33 to 0.42 times at 32 channels (E2f, E1j)"
+)
+UNTRIED_WIDTHS = (
+    "how tuned rates of such nets go with their width under {optimizer} was not tried with nets that learn, so that "
+    "this is what one step says: carry rates over the depth alone, or tune at two widths"
+)
+WITHOUT_DATA_OVER_WIDTHS = (
+    "tuned rates of residual nets that learn stayed over the width under descent, from 64 to 256 units and from 16 to "
+    "32 channels (E1j), which no rule without data says: keep the rate over the width, or give data=(inputs, targets)"
 )
 # By which the outputs carry rates from width 64 to 256 in the same nets, and what tuned rates did.
 STAYS = "the rate stays over the width, as tuned rates of residual nets that learn did under descent (E1j)"

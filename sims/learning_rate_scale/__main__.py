@@ -205,8 +205,8 @@ OF_TRANSFER = (
     Option(
         "of",
         "what that step moves by 1: absolute (all layers), relative (over their own size), last (the last layer, over "
-        "its own size) or outputs (default: absolute without --data; with it relative in plain nets and loops, and "
-        "outputs in others)",
+        "its own size) or outputs (default: absolute without --data; with it relative in plain nets and loops, "
+        "outputs in others, and last for muon-adamw)",
         metavar="CHANGE",
         group="",
     ),

@@ -25,6 +25,8 @@ APART = 3.0
 # (E1b).
 LEAVING, LEAVING_DESCENT = (TRANSFORMER, "loop"), "cnn"
 
+BEGIN = "to begin a search take mf.starting_rate"
+
 
 def answer_of(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
     followed = [finding for finding in findings if "the slopes of one step" in finding.claim] or list(findings)
@@ -95,7 +97,7 @@ def to_do(families: list[str], optimizer: str) -> str:
         family
         for family in families
         if family.startswith(LEAVING)
-        or (optimizer == "sgd" and family.startswith(LEAVING_DESCENT) and "batch norm" not in family)
+        or (optimizer in ("sgd", "sgd_momentum") and family.startswith(LEAVING_DESCENT) and "batch norm" not in family)
     ]
     words = []
     if len(leaving) < len(families):
@@ -116,11 +118,12 @@ def to_do(families: list[str], optimizer: str) -> str:
 
 def with_nothing_tuned(optimizer: str, stable: str, ratio: Array) -> str:
     if stable != named_rates.OWN_STABLE and optimizer != "sgd":
-        return f"With nothing tuned: 2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}."
+        none = f"2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}"
+        return f"With nothing tuned: {BEGIN}; {none}."
     named = "2 / lambda_max" if optimizer == "sgd" else f"the stable rate of {optimizer} at initialisation"
     return (
         f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times {named} (mf.stable_rate) "
-        f"over all nets of this run that have a minimum, in the median {np.median(ratio):.2g} times."
+        f"over all nets of this run that have a minimum, in the median {np.median(ratio):.2g} times; {BEGIN}."
     )
 
 

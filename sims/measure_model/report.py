@@ -116,7 +116,7 @@ def _goes(dataset: xr.Dataset) -> str:
         for each in (at.isel(axis=number) for number in range(dataset.sizes["axis"]))
     ]
     named = dataset["started_rate"].notnull().any() or attrs["carried_by"]
-    what = "The rate goes as" if named else f"The rate that moves {OF[of]} goes as"
+    what = "By one step the rate goes as" if named else f"The rate that moves {OF[of]} goes as"
     bent = f", though sizes follow no one power (p = {float(at['chance']):.1g})" * (float(at["chance"]) < RARE)
     return f"{what} {' '.join(powers)}{bent}."
 

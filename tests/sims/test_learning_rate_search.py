@@ -258,6 +258,7 @@ def test_nets_that_left_one_step_are_tuned_at_two_depths():
     assert both.startswith(f"{at_one} but for those below")
     assert "Tune cnn, loop sqrt at two depths" in both
     assert at_one not in conclusions.to_do(["transformer pre"], "adamw")
+    assert "Tune" in conclusions.to_do(["cnn"], "sgd_momentum")
     assert "Tune" not in conclusions.to_do(["cnn batch norm"], "sgd")
     assert "Check at a second depth: no trial has trained nets by sophia" in conclusions.to_do(["mlp"], "sophia")
     assert "second depth" not in conclusions.to_do(["mlp"], "muon-adamw")

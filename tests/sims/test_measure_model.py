@@ -172,7 +172,7 @@ def test_sizes_of_one_kind_go_as_one_power(tmp_path):
     sizes = ["--sizes", "channels=4,6,8", "--optimizer", "adamw", "--carry", "0.1@channels=4"]
     dataset = run([*RESNET, *sizes], tmp_path / "run.nc")
     assert dataset.attrs["carried_by"] == "relative"
-    assert "The rate goes as channels^(" in " ".join(document(dataset).short().split())
+    assert "By one step the rate goes as channels^(" in " ".join(document(dataset).short().split())
     assert "outputs" not in dataset.attrs["carried_premises"]
 
 
@@ -237,7 +237,7 @@ def test_the_report_fits_a_screen_and_keeps_its_answer(printed):
     words = " ".join(text.split())
     for size in dataset["size"].values:
         assert f"{float(dataset['started_rate'].sel(size=size)):.2g} at {size}" in words
-    assert re.search(r"The rate goes as depth\^\(-?\d\.\d\d \+- \d\.\d\d\)", words)
+    assert re.search(r"By one step the rate goes as depth\^\(-?\d\.\d\d \+- \d\.\d\d\)", words)
     assert "moves most, by" in words
     assert "stands out" in words or "out of line" in words
     assert all(sentence[:80] in words for sentence in dataset.attrs["warnings"].split("\n"))

@@ -307,7 +307,55 @@ def test_outputs_that_carry_over_widths_are_warned_of(optimizer, words):
 
     (sentence,) = told(*nets, of="outputs")
     assert words in sentence
-    assert not [*told(*nets), *told(*nets, of="relative"), *told(nets[0], nets[0].replace(depth=4), of="outputs")]
+    assert not [*told(*nets), *told(nets[0], nets[0].replace(depth=4), of="outputs")]
+    assert bool(told(*nets, of="relative")) is (optimizer == "sgd")
+
+
+def test_widths_that_no_trial_has_tried_are_warned_of():
+    """Of plain nets and of hybrids; on data, where the widths differ."""
+
+    def told(*pair, **options):
+        return [each for each in carried(*pair, **options).warnings if "their width" in each]
+
+    plain, residual = of_widths(16, 32, build=mf.MLP), of_widths(16, 32, stem=1)
+    (sentence,) = told(*plain, optimizer="adamw")
+    assert sentence.startswith("how tuned rates of such nets go with their width under adamw was not tried")
+    (sentence,) = told(*residual, optimizer="muon-adamw")
+    assert "under muon-adamw was not tried" in sentence
+    assert not told(plain[0], plain[0].replace(depth=4))
+    assert not told(*residual, optimizer="adamw")
+
+
+def test_residual_nets_of_two_widths_are_warned_of_without_data():
+    """As descent's rates stay, which only transfers on data know (claim E1j)."""
+    start, end = of_widths(16, 32, stem=1)
+    found = mf.explain_transfer(0.1, start, end)
+    assert found.rate < 0.09
+    assert any("keep the rate over the width, or give data=" in each for each in found.warnings)
+    deeper = mf.explain_transfer(0.1, start, start.replace(depth=4))
+    assert not [each for each in deeper.warnings if "over the width" in each]
+    plain = mf.explain_transfer(0.1, *of_widths(16, 32, build=mf.MLP))
+    assert not [each for each in plain.warnings if "over the width" in each]
+
+
+@pytest.mark.parametrize(("alpha", "tuned"), [(1.0, "-0.31"), (0.5, "-1.69")])
+def test_loops_are_warned_of_without_data(alpha, tuned):
+    """Their tuned rates left one step (claim E1d), over steps and not over widths."""
+    loop = mf.TiedLoop(depth=4, width=64, alpha=alpha)
+    (sentence,) = mf.explain_transfer(0.1, loop, loop.replace(depth=16)).warnings
+    assert f"fell as L^({tuned})" in sentence
+    assert "GivenPower.through" in sentence
+    assert not mf.explain_transfer(0.1, loop, loop.replace(width=128)).warnings
+
+
+def test_residual_nets_with_batch_normalisation_go_by_the_outputs():
+    """As those without; plain ones by the relative change, with it and without."""
+    start = of_widths(16, stem=1)[0]
+    normalised = [mf.with_batch_normalisation(net) for net in (start, start.replace(depth=4))]
+    assert carried(*normalised, optimizer="adamw", batch_size=16).of == "outputs"
+    plain = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
+    normalised = [mf.with_batch_normalisation(net) for net in (plain, plain.replace(depth=4))]
+    assert carried(*normalised, batch_size=16).of == "relative"
 
 
 def test_over_widths_rates_of_residual_nets_stay_under_descent():
