@@ -206,10 +206,10 @@ def test_the_command_and_the_library_carry_one_rate(capsys):
     (block,) = (block for block in PYTHON["README.md"] if "explain_transfer" in block)
     exec(block, names)
     rate = f"{names['transfer'].rate:.4g}"
-    assert capsys.readouterr().out.startswith(f"{rate} by rule whole_update\n")
-    assert f"# {rate} by rule whole_update" in block
+    assert capsys.readouterr().out.startswith(f"{rate} by rule finite_depth\n")
+    assert f"# {rate} by rule finite_depth" in block
     assert f"prints {rate}, with the reason" in README
-    assert f"{rate}, by rule 'whole_update'" in printed
+    assert f"{rate}, by rule 'finite_depth'" in printed
 
 
 def test_pasted_reports_are_as_short_as_printed_ones():
