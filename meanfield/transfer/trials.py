@@ -191,12 +191,13 @@ PLAIN_CONVOLUTIONAL_TRAINED = (
     "on MNIST, where one step on white inputs and labels says L^(-1.49)"
 )
 PRE_NORM_TRAINED = (
-    f"tuned rates of {PRE_NORM} fell as L^(-0.57 +- 0.06) over 2 to 16 units in one epoch on digits, and as "
-    "L^(-0.35 +- 0.04) in eight on MNIST, where one step on white inputs and labels says L^(-1.48)"
+    f"tuned rates of {PRE_NORM} fell as L^(-0.57 +- 0.06) over 2 to 16 units in one epoch on digits, and in eight on "
+    "MNIST as L^(-0.35 +- 0.04), or L^(-0.28 +- 0.07) over the depths that learn, 4 to 16, where one step on white "
+    "inputs and labels says L^(-1.48)"
 )
 POST_NORM_TRAINED = (
     f"tuned rates of {POST_NORM} fell as L^(-1.38 +- 0.08) over 2 to 16 units in one epoch on digits, and as "
-    "L^(-0.98 +- 0.04) in eight on MNIST (L^(-1.00 +- 0.10) over the depths that learn, 4 and 8), where one step on "
+    "L^(-0.98 +- 0.04) in eight on MNIST, or L^(-1.00 +- 0.10) over the depths that learn, 4 and 8, where one step on "
     "white inputs and labels says L^(-1.80)"
 )
 UNDER_MUON = (
