@@ -95,7 +95,7 @@ def range_test(
     which the loss comes back, the steepest descent may be that way back: look at the losses.
 
     In small residual nets that learn (claim E2c) both rules were off the tuned rate by a factor of 7 or more under
-    AdamW, on average, where one step was by 1.2; under descent a tenth of the least was by 1.7, and one step by 1.4.
+    AdamW, on average, where one step was off by 1.2; under descent a tenth of the least was by 1.7, one step by 1.4.
 
     Args:
         net, data: as for `train`.
