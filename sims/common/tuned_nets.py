@@ -44,6 +44,8 @@ TUNING_SEEDS = Option(
 )
 
 WHOLE_CHANNELS = "nets have a channel or more"
+# Units or channels of nets that are trained, and by how much a product of two numbers misses a whole one.
+WIDEST, ROUNDING = 1_000_000, 1e-9
 WIDER = Option(
     "wider", "times so many channels and units (default: 1)", float, 1.0, metavar="M", check=positive(WHOLE_CHANNELS)
 )
@@ -68,8 +70,9 @@ SEED_BITS = 62
 def times_as_wide(written: str, times: float, name: str, size: int) -> int:
     """So many times a size, channels or units, or a ValueError where that is no whole number; as it was written."""
     wider = require_positive(written, times, why=WHOLE_CHANNELS) * size
-    if wider != round(wider):
-        raise ValueError(f"{written} makes {wider:g} of --{name} {size}; give a factor that makes a whole number")
+    if wider > WIDEST or abs(wider - round(wider)) > ROUNDING * wider:
+        allowed = f"a whole number up to {WIDEST:,}"
+        raise ValueError(f"{written} makes {wider:g} of {name} {size}; give a factor that makes {allowed}")
     return round(wider)
 
 

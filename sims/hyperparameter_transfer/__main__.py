@@ -311,7 +311,7 @@ def _losses(
 def _ladder(options: argparse.Namespace, direction: str, rows: Mapping[NetPlace, Mapping[str, Any]]) -> xr.Dataset:
     """NAME_by_width or NAME_by_depth of all that a row has, over the families, optimizers, tables and sizes."""
     axes: Axes = {"family": options.families, "optimizer": options.optimizers, "table": list(CONDITIONS)}
-    axes |= {direction: getattr(options, f"{direction}s")}
+    axes |= {direction: [size[DIRECTIONS.index(direction)] for size in sizes_of(options, direction)]}
     base = base_of(options)
     made = over(axes, [rows[place.first_alike(base)] for place in grid(options, direction)], "draw")
     names = {name: name.removesuffix("_stderr") for name in map(str, made.data_vars)}

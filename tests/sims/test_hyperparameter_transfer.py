@@ -39,6 +39,14 @@ def test_larger_nets_are_so_many_times_wider_and_deeper_and_the_base_model_stays
     assert study.base_of(options) == BASE
 
 
+def test_larger_nets_stand_at_their_own_sizes(tmp_path):
+    """In the dataset, by which moves are judged and shown."""
+    larger = [word for word in SMALL if word not in ("gpt", "muon-adamw")]
+    dataset = finished_run(simulation, [*larger, "--larger", "2"], tmp_path / "run.nc")
+    assert (dataset["width"].values.tolist(), dataset["depth"].values.tolist()) == ([16, 64], [1, 4])
+    assert claims.moves_of(dataset, "residual", "adamw", "many", "width").sizes.tolist() == [64]
+
+
 def test_a_table_says_what_the_net_is_and_how_it_trains():
     """Twice as wide and four times as deep as the base model, by tables 4, 6, 10, 12 and by none."""
     sizes = {"width": 32, "depth": 4}

@@ -136,7 +136,8 @@ REFUSED = {
         "--families mlp --wider 0": "--wider is 0",
         "--families mlp --wider -2": "--wider is -2",
         "--families mlp --wider nan": "--wider is nan",
-        "--families mlp --wider 1.7": "of --channels 4; give a factor that makes a whole number",
+        "--families mlp --wider 1e300": "--wider 1e+300 makes 4e+300 of channels 4",
+        "--families mlp --wider 1.7": "of channels 4; give a factor that makes a whole number up to 1,000,000",
         "--families mlp --optimizer newton": "newton",
         "--families mlp --schedule cosine": "'warmup_cosine'",
         "--families mlp --data nowhere.npz": "nowhere.npz",
@@ -185,7 +186,7 @@ REFUSED = {
     },
     "looped_rates": {
         "--loops 2": "a slope needs two or more",
-        "--wider 1.7": "of --width 8; give a factor that makes a whole number",
+        "--wider 1.7": "of width 8; give a factor that makes a whole number up to 1,000,000",
         "--steps 0": "--steps is 0",
         "--heads 3": "heads must divide the width",
         "--spacing 0.3": "0.25",
