@@ -25,6 +25,7 @@ from meanfield.transfer.trials import (
     PRE_NORM,
     PRE_NORM_TRAINED,
     SCALES,
+    TRIAL_WIDTHS,
 )
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
 
@@ -39,6 +40,7 @@ __all__ = [
     "RIVALS",
     "RULES",
     "SCALES",
+    "TRIAL_WIDTHS",
     "GivenPower",
     "LawQuestion",
     "OneStep",

@@ -151,11 +151,12 @@ def transfer_learning_rate(
         of: what that step moves by 1, in mean squares: "absolute" (all layers), "relative" (all layers relative to
             themselves), "last" (the last layer relative to itself) or "outputs". Left out, it is "absolute" without
             data, as the papers' laws have it, and on data what tuned rates of nets that learn were held to (claims E1):
-            "outputs" in residual nets and Transformers, "relative" in plain nets and in loops;
-            for "muon-adamw" it is then "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To a
-            `ResidualMLP` or `ResidualConvNet` of another width it is "relative" under AdamW and Lion, and under descent
-            the rate stays over the width (E1j), and goes with the depth by the outputs at the width of the first net.
-            Other residual nets were not tried over the width: carry them over the depth alone.
+            "outputs" in residual nets and Transformers, "relative" in plain nets and in loops (of residual nets with
+            batch normalisation the outputs were nearest in the one family that was tried); for "muon-adamw" it is then
+            "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To a `ResidualMLP` or `ResidualConvNet` of
+            another width it is "relative" under AdamW and Lion, and under descent the rate stays over the width (E1j),
+            and goes with the depth by the outputs at the width of the first net. Other residual nets were not tried
+            over the width: carry them over the depth alone.
         data: inputs and targets on which first steps are drawn, with ``options`` of `step_scales`. Without data theory
             answers.
 
@@ -409,15 +410,16 @@ def other_question(start: CarriedNet, end: CarriedNet) -> str:
     return ""
 
 
-def question_warnings(start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
+def question_warnings(rule: str, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     """What `other_question` refuses under "auto", as a warning of a rule that was asked for."""
     sentences = []
     if differ_in_batch(start, end):
         sentences.append(batch_warning(start, end))
-    if widens(start, end):
+    if rule != "power_law" and widens(start, end):
         sentences.append(WITHOUT_DATA_OVER_WIDTHS)
-    if start.depth != end.depth and isinstance(end, TiedLoop):
-        sentences += [f"{part}; {AT_TWO_DEPTHS}" for part in departures(end, "sgd")]
+    if start.depth != end.depth and isinstance(end, TiedLoop):  # whose rule is of signs, which AdamW begins with
+        parts = [part for name in ("adamw", "sgd") for part in departures(end, name)]
+        sentences += [f"{part}; {AT_TWO_DEPTHS}" for part in dict.fromkeys(parts)]
     if is_plain_pre_norm(start, end):
         sentences.append(
             f"{PRE_NORM_TRAINED}: a rate that is carried to a deeper one by this rule is too small, and to a shallower "
@@ -553,7 +555,7 @@ def broken_premises(rule: str, start: CarriedNet, end: CarriedNet, log_change: f
         start, end: the nets.
         log_change: ln of the factor by which the rule changed the rate.
     """
-    shared = (*question_warnings(start, end), rise_warning(start, end, log_change))
+    shared = (*question_warnings(rule, start, end), rise_warning(start, end, log_change))
     return tuple(dict.fromkeys(filter(None, (*shared, *_of_family(rule, start, end)))))
 
 

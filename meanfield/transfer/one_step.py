@@ -25,6 +25,7 @@ from meanfield.transfer.starting import (
     at_width,
     departures,
     descends,
+    differ_in_width,
     trains,
     trial_name,
     untried,
@@ -63,11 +64,6 @@ class Scale(NamedTuple):
     log: float
     error: float = 0.0
     warnings: tuple[str, ...] = ()
-
-
-def _differ_in_width(start: CarriedNet, end: CarriedNet) -> bool:
-    """By their first layers: those behind may be wider for other reasons."""
-    return start.value_channels[1] != end.value_channels[1]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,7 +164,7 @@ class OneStep(Rule):
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
-        if self.data is not None and not self.at_one_width and _differ_in_width(start, end):
+        if not self.at_one_width and differ_in_width(start, end):
             name = "sgd" if descends(self.optimizer) else trial_name(self.optimizer)
             sentences += filter(None, [against_width(start, end, self.of, name)])
         return tuple(dict.fromkeys(sentences))

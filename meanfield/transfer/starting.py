@@ -34,6 +34,7 @@ from meanfield.transfer.trials import (
     CONVOLUTIONAL,
     COURSES,
     DESCENT,
+    GPTS_OVER_WIDTH,
     LARGEST_BATCH,
     LINEAR_LOOPS,
     MUON_ADAMW,
@@ -44,6 +45,7 @@ from meanfield.transfer.trials import (
     OF_LION,
     OF_MOMENTUM,
     OF_WIDER_NETS,
+    OTHER_LOOPS,
     OUTPUTS_UNDER_DESCENT,
     OVER_WIDTH,
     PLAIN,
@@ -128,6 +130,8 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
         sentences += under_muon(optimizer)
     if isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid):
         sentences.append(OF_CHARACTERS)
+    if isinstance(net, TiedLoop) and not _families(net):
+        sentences.append(OTHER_LOOPS)
     return tuple(sentences)
 
 
@@ -197,8 +201,23 @@ def against_width(start: Any, end: Any, of: str, optimizer: str) -> str:
     """What trials say against a rate that one step carries to another width by this change; empty if it is theirs."""
     if widens(start, end) and of == "relative" and _tried(optimizer) == "adamw":
         return ""
+    name = trains(optimizer)
+    if isinstance(end, TokenStream) and name in GPTS_OVER_WIDTH:
+        return GPTS_OVER_WIDTH[name]
     known = over_width(optimizer) if of == "outputs" or widens(start, end) else ""
-    return known or UNTRIED_WIDTHS.format(optimizer=trains(optimizer))
+    return known or UNTRIED_WIDTHS.format(optimizer=name)
+
+
+def differ_in_width(start: Any, end: Any) -> bool:
+    """Whether two nets have layers of other widths: units, channels, growth or inner units of their fields."""
+    return _widths(start) != _widths(end)
+
+
+def _widths(net: Any) -> list[set[int]]:
+    """The numbers of each field of widths, or those of all layers of a net that has no such field."""
+    fields = [getattr(net, name) for name in ("width", "channels", "growth", "block_width") if hasattr(net, name)]
+    each = [field if isinstance(field, tuple) else (field,) for field in fields if field is not None]
+    return [set(widths) for widths in each or [net.value_channels[1:]]]
 
 
 def misses_of(families: Iterable[str], optimizer: str, *, wide: bool = False) -> tuple[str, ...]:
@@ -275,7 +294,7 @@ def _families(net: Net) -> list[str]:
         PRE_NORM: isinstance(net, TokenStream) and net.is_pre_norm,
         POST_NORM: isinstance(net, TokenStream) and not net.is_pre_norm,
         LINEAR_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 1,
-        ROOT_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) < 1,
+        ROOT_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 0.5,
     }
     return [family for family, is_it in belongs.items() if is_it]
 

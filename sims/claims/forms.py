@@ -113,10 +113,11 @@ class Judgement:
 
 def _unmade(claim: Claim, findings: Sequence[Finding]) -> str:
     """How many of its runs are not made; nothing of a record of other comparisons."""
-    missing = sum(finding.evidence == NOT_RUN for finding in findings)
-    if not missing or len(findings) != len(claim.checks):
+    if len(findings) != len(claim.checks):
         return ""
-    return f"{missing} of its {len(findings)} runs {'is' if missing == 1 else 'are'} not made yet"
+    pairs = zip(claim.checks, findings, strict=True)
+    missing = len({check.run for check, finding in pairs if finding.evidence == NOT_RUN})
+    return f"{missing} of its {len(claim.runs)} runs {'is' if missing == 1 else 'are'} not made yet" if missing else ""
 
 
 def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, float]) -> str:

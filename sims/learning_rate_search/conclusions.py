@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield.common import Array
-from meanfield.transfer import untried
+from meanfield.transfer import CALIBRATIONS, step_that_names, untried
 from meanfield.verification import Finding, Verdict, combined, tuned_rates
 from sims.common.report import answer, folded
 from sims.common.training_data import TRANSFORMER
@@ -25,7 +25,7 @@ APART = 3.0
 # (E1b).
 LEAVING, LEAVING_DESCENT = (TRANSFORMER, "loop"), "cnn"
 
-BEGIN = "to begin a search take mf.starting_rate"
+BEGIN, SEARCH = "to begin a search take mf.starting_rate", "search widely (mf.tuned_rate)"
 
 
 def answer_of(dataset: xr.Dataset, findings: Sequence[Finding]) -> str:
@@ -119,7 +119,8 @@ def to_do(families: list[str], optimizer: str) -> str:
 def with_nothing_tuned(optimizer: str, stable: str, ratio: Array) -> str:
     if stable != named_rates.OWN_STABLE and optimizer != "sgd":
         none = f"2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}"
-        return f"With nothing tuned: {BEGIN}; {none}."
+        begin = BEGIN if step_that_names(optimizer) in CALIBRATIONS else SEARCH
+        return f"With nothing tuned: {begin}; {none}."
     named = "2 / lambda_max" if optimizer == "sgd" else f"the stable rate of {optimizer} at initialisation"
     return (
         f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times {named} (mf.stable_rate) "

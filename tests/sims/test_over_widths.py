@@ -149,6 +149,14 @@ def test_starting_rates_of_wide_nets_are_held_to_the_factor_that_they_state(smok
     assert finding.verdict is Verdict.CONFIRMED
     assert "residual cnn init x4 on mnist 1, 1" in finding.evidence
     assert over_widths.judge_wider(_named(smoke_runs[CHANNELS[optimizer]], 2.5)).verdict is Verdict.REFUTED
+    if optimizer == "sgd":
+        narrow = over_widths.judge_wider(exact.assign_attrs(channels=4))
+        assert (narrow.verdict, narrow.evidence) == (
+            Verdict.INCONCLUSIVE,
+            "the narrow nets have channels 4, and `mf.starting_rate` takes the step at 16",
+        )
+    alone = over_widths.judge_wider(exact.sel(family=["residual cnn init"]))
+    assert (alone.verdict, alone.evidence) == (Verdict.INCONCLUSIVE, "no residual net of two widths was run")
     other = {"sgd": "adamw", "adamw": "sgd"}[optimizer]
     assert over_widths.judge_wider(exact.assign_attrs(optimizer=other)).verdict is Verdict.REFUTED
 
@@ -178,7 +186,7 @@ def _carried_as_claimed(runs, of):
 
 def _named(run, off=1.0):
     """Nets learn, and wide ones are tuned at the rates that `mf.starting_rate` names, over this factor."""
-    dataset = _gone(run, lambda family: 0.0)
+    dataset = _gone(run, lambda family: 0.0).assign_attrs(channels=16, width=64)
     optimizer, rates = dataset.attrs["optimizer"], dataset["tuned_rate_log10"].copy()
     for wide in map(str, over_widths.Widened.of(dataset).wide["family"].values):
         named = tuned_rates.FamilyName.of(wide).narrow if over_widths.CARRIES[optimizer] is None else wide

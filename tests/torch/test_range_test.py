@@ -44,7 +44,7 @@ TWINS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:under AdamW a range test")
+@pytest.mark.filterwarnings("ignore:under AdamW rates of a range test")
 @pytest.mark.parametrize(
     ("optimizer", "high"), [("sgd", 1.0), ("sgd_momentum", 1.0), ("sgd_momentum", 1e3), ("adamw", 1.0), ("adamw", 1e3)]
 )

@@ -13,7 +13,7 @@ from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.starting import other_batch, rate_stays, widens
+from meanfield.transfer.starting import against_width, differ_in_width, other_batch, rate_stays, widens
 from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, SCALES
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
@@ -326,25 +326,57 @@ def test_widths_that_no_trial_has_tried_are_warned_of():
     assert not told(*residual, optimizer="adamw")
 
 
+def test_nets_differ_in_width_by_any_of_their_layers():
+    sites = {"grid": (4, 4), "kernel": (3, 3), "stem": 1, "input_channels": 1}
+    dense = mf.DenseNet(depth=2, growth=4, width=8)
+    staged = mf.StagedResidualConvNet(depth=4, stages=2, channels=(4, 4), padding="zero", **sites)
+    plain = mf.MLP(depth=3, width=(8, 8, 8))
+    for start, end in (
+        (dense, dense.replace(growth=16)),
+        (staged, staged.replace(channels=(4, 16))),
+        (plain, plain.replace(width=(8, 32, 32))),
+        *(2 * [of_widths(8, 16, build=mf.MLP)]),
+    ):
+        assert differ_in_width(start, end)
+        assert differ_in_width(end, start)
+    same = (dense, dense.replace(depth=3)), (plain, mf.MLP(depth=5, width=8)), (staged, staged.replace(depth=6))
+    assert not [pair for pair in same if differ_in_width(*pair)]
+    assert differ_in_width(*map(mf.with_batch_normalisation, of_widths(8, 16, build=mf.MLP)))
+
+
+def test_gpts_over_the_width_are_warned_of_what_they_did():
+    sizes = {"depth": 1, "heads": 2, "tokens": 4, "vocabulary": 5, "outputs": 5, "head": "fan_in", "readout": "every"}
+    start, end = (mf.Transformer(width=width, causal=True, **sizes) for width in (8, 16))
+    for optimizer, octaves in (("adamw", "-1.66"), ("muon-adamw-in-noise", "-0.54"), ("muon-adamw", "-0.54")):
+        assert f"went by {octaves}" in against_width(start, end, "last", optimizer)
+    assert "was not tried" in against_width(start, end, "relative", "lion")
+
+
 def test_residual_nets_of_two_widths_are_warned_of_without_data():
     """As descent's rates stay, which only transfers on data know (claim E1j)."""
     start, end = of_widths(16, 32, stem=1)
     found = mf.explain_transfer(0.1, start, end)
     assert found.rate < 0.09
     assert any("keep the rate over the width, or give data=" in each for each in found.warnings)
+    kept = mf.explain_transfer(0.1, start, end, rule="power_law")
+    assert (kept.rate, [each for each in kept.warnings if "over the width" in each]) == (0.1, [])
     deeper = mf.explain_transfer(0.1, start, start.replace(depth=4))
     assert not [each for each in deeper.warnings if "over the width" in each]
+    signs = mf.explain_transfer(0.1, start, end, optimizer="adamw", of="outputs")
+    assert any("give of='relative' over widths" in each for each in signs.warnings)
+    assert not mf.explain_transfer(0.1, start, start.replace(depth=4), optimizer="adamw", of="outputs").warnings
     plain = mf.explain_transfer(0.1, *of_widths(16, 32, build=mf.MLP))
     assert not [each for each in plain.warnings if "over the width" in each]
 
 
-@pytest.mark.parametrize(("alpha", "tuned"), [(1.0, "-0.31"), (0.5, "-1.69")])
+@pytest.mark.parametrize(("alpha", "tuned"), [(1.0, ("-0.26", "-0.31")), (0.5, ("-0.75", "-1.69")), (0.75, ())])
 def test_loops_are_warned_of_without_data(alpha, tuned):
-    """Their tuned rates left one step (claim E1d), over steps and not over widths."""
+    """Their tuned rates left one step under AdamW and descent (claim E1d), over steps and not over widths."""
     loop = mf.TiedLoop(depth=4, width=64, alpha=alpha)
-    (sentence,) = mf.explain_transfer(0.1, loop, loop.replace(depth=16)).warnings
-    assert f"fell as L^({tuned})" in sentence
-    assert "GivenPower.through" in sentence
+    sentences = mf.explain_transfer(0.1, loop, loop.replace(depth=16)).warnings
+    assert all("GivenPower.through" in sentence for sentence in sentences)
+    for sentence, slope in zip(sentences, tuned or ["this one was not"], strict=True):
+        assert (f"fell as L^({slope})" if tuned else slope) in sentence
     assert not mf.explain_transfer(0.1, loop, loop.replace(width=128)).warnings
 
 
