@@ -34,7 +34,6 @@ from meanfield.transfer.starting import (
     ERRORS_HELD,
     calibrated,
     calibration_of_kind,
-    is_wide,
     misses_of,
     moved_of_residual,
     other_batch,
@@ -46,6 +45,7 @@ from meanfield.transfer.starting import (
     trains,
     under_muon,
     untried,
+    wide_kind,
     with_rate,
 )
 from meanfield.transfer.trials import (
@@ -90,7 +90,7 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
 
 def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a rate named for a model like this one misses its interval."""
-    wide = is_wide(KINDS[kind], scales.attrs.get("width", 0))
+    wide = wide_kind(KINDS[kind], scales.attrs.get("width", 0))
     known = misses_of(families_of(kind, scales), optimizer, wide=wide)
     by_signs = optimizer in ("adamw", "lion")
     return (*known, UNTRIED_CONVOLUTIONS) if by_signs and kind == "convolutional" and _is_untried(model) else known

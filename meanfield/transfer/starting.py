@@ -44,7 +44,6 @@ from meanfield.transfer.trials import (
     OF_FIRST,
     OF_LION,
     OF_MOMENTUM,
-    OF_WIDER_NETS,
     OTHER_LOOPS,
     OUTPUTS_UNDER_DESCENT,
     OVER_WIDTH,
@@ -62,6 +61,7 @@ from meanfield.transfer.trials import (
     TRIED,
     UNDER_MUON,
     UNTRIED_WIDTHS,
+    WIDER_NETS,
     Calibration,
 )
 
@@ -149,12 +149,12 @@ def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:
 
 def misses(net: Net, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a starting rate of this net misses its stated interval."""
-    return misses_of(_families(net), optimizer, wide=is_wide(kind_of_net(net), widest(naming_net(net, optimizer))))
+    return misses_of(_families(net), optimizer, wide=wide_kind(kind_of_net(net), widest(naming_net(net, optimizer))))
 
 
-def is_wide(kind: str, width: int) -> bool:
-    """Whether nets of this kind and width are notably wider than those of the trials."""
-    return width >= NOTABLE_WIDTH * TRIAL_WIDTHS.get(kind, inf)
+def wide_kind(kind: str, width: int) -> str:
+    """The kind of nets of this width where they are notably wider than those of the trials; else nothing."""
+    return kind if width >= NOTABLE_WIDTH * TRIAL_WIDTHS.get(kind, inf) else ""
 
 
 def widest(net: Net) -> int:
@@ -220,10 +220,12 @@ def _widths(net: Any) -> list[set[int]]:
     return [set(widths) for widths in each or [net.value_channels[1:]]]
 
 
-def misses_of(families: Iterable[str], optimizer: str, *, wide: bool = False) -> tuple[str, ...]:
-    """The same of a net of these families; ``wide``: whether it is notably wider than those of the trials."""
+def misses_of(families: Iterable[str], optimizer: str, *, wide: str = "") -> tuple[str, ...]:
+    """The same of a net of these families; ``wide``: its kind, where it is notably wider than those of the trials."""
+    of_kinds = WIDER_NETS.get(_tried(optimizer), {})
+    of_width = [of_kinds[wide]] if wide in of_kinds else []
     if _tried(optimizer) != "sgd":
-        return ()
+        return tuple(of_width)
     known = {family: OUTPUTS_UNDER_DESCENT[family] for family in families if family in OUTPUTS_UNDER_DESCENT}
     whose = "this rate" if optimizer == "sgd" else "the rate of descent without momentum"
     of_families = [
@@ -231,7 +233,7 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: bool = False) ->
         f"{high / DESCENT.ratio:.2g} times the tuned"
         for family, (low, high) in known.items()
     ]
-    return (*of_families, *([OF_WIDER_NETS] if wide else []))
+    return (*of_families, *of_width)
 
 
 def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widened: bool = False) -> str:

@@ -261,6 +261,11 @@ def test_wide_nets_are_warned_of_under_descent():
     sites = mf.ConvNet(depth=2, channels=32, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3)
     assert len(told(net=sites, data=IMAGE_DATA)) == 1
     assert not told(net=sites.replace(channels=31), data=IMAGE_DATA)
+    for optimizer in ("adamw", "lion"):
+        said = [
+            started(net=net, data=IMAGE_DATA, optimizer=optimizer)[1] for net in (sites, sites.replace(channels=31))
+        ]
+        assert [sum("0.59 and 0.67 times" in each for each in sentences) for sentences in said] == [1, 0]
 
 
 def test_wide_residual_nets_are_named_by_the_width_of_the_trials_under_descent():
