@@ -279,8 +279,8 @@ def descends(optimizer: str | Optimizer | Hybrid) -> bool:
 
 
 def is_plain(net: Net) -> bool:
-    """Whether no unit of a net adds to another one."""
-    return all(unit.skip is None for unit in net.units)
+    """Whether no unit of a net adds to another one, as those of loops do."""
+    return not isinstance(net, TiedLoop) and all(unit.skip is None for unit in net.units)
 
 
 def is_convolutional(net: Net) -> bool:
