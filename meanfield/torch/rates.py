@@ -132,7 +132,7 @@ def starting_rate(
     The scale is the rate at which the optimizer's step moves the outputs by 1 (descent, Muon) or the last layer by its
     own size (AdamW, Lion, and by name "muon-adamw"), in mean squares, and c and the factor of the interval are those of
     trials of small nets, as for `meanfield.starting_rate`, but the step of a wide model is its own, and a warning says
-    what that did under descent. It is a rate to tune around, and the rate of the first parameter group.
+    what that did. It is a rate to tune around, and the rate of the first parameter group.
 
     Args:
         model, loss, batches, optimizer: as for `step_scales`. Take batches of the size that you will train with.
@@ -236,10 +236,9 @@ def carry(
     model of another width under Adam and Lion it is that of the relative change of the layers (E1j), but for
     Transformers, which were not tried. For "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step
     of both as in noise. Rates of nets without skip connections went by ``of="relative"``, which these ask for (E1b).
-    Under descent rates stayed over the width, which no scale says: carry them between
-    models of one width, as a warning says. Both models take the same batches and random numbers. It is a statement
-    about one step at initial weights; the answers of all four scales are given beside, and where they part, trust none
-    without a second tuned rate.
+    Under descent rates stayed over the width, which no scale says: carry them between models of one width, as a warning
+    says. Both models take the same batches and random numbers. It is a statement about one step at initial weights; the
+    answers of all four scales are given beside, and where they part, trust none without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.

@@ -172,11 +172,11 @@ OF_64_CHANNELS = (
 )
 
 
-def _at_64_channels(judge: JudgeOfRun) -> tuple[Check, ...]:
+def _checks(judge: JudgeOfRun, nets: tuple[str, ...]) -> tuple[Check, ...]:
     """By descent a quarter of a decade between rates, by AdamW a 16th."""
     return (
-        *checks_of_optimizers(NAME, judge, ("sgd",), AT_64_CHANNELS),
-        *checks_of_optimizers(NAME, judge, ("adamw",), (*AT_64_CHANNELS, "--spacing", "0.0625")),
+        *checks_of_optimizers(NAME, judge, ("sgd",), nets),
+        *checks_of_optimizers(NAME, judge, ("adamw",), (*nets, "--spacing", "0.0625")),
     )
 
 
@@ -196,10 +196,7 @@ CLAIMS = (
         "these runs; under AdamW rates a 16th of a decade apart, after a run of the same nets at a quarter had decided "
         "nothing: off by 0.13 decades where the outputs are by 0.32, two thirds of the squared error being the "
         "distance of rates",
-        checks=(
-            *checks_of_optimizers(NAME, judge_widths, ("sgd",), AT_TWO_WIDTHS),
-            *checks_of_optimizers(NAME, judge_widths, ("adamw",), (*AT_TWO_WIDTHS, "--spacing", "0.0625")),
-        ),
+        checks=_checks(judge_widths, AT_TWO_WIDTHS),
         preset=PRESET,
     ),
     Claim(
@@ -212,7 +209,7 @@ CLAIMS = (
         brief="to 64 channels, too, rates stay (descent) or go by the relative change (AdamW)",
         printed="no sentence of a paper: a question of our own, by which change one step carries rates over the width",
         hypotheses=OF_64_CHANNELS,
-        checks=_at_64_channels(judge_widths),
+        checks=_checks(judge_widths, AT_64_CHANNELS),
         preset=PRESET,
     ),
     Claim(
@@ -224,7 +221,7 @@ CLAIMS = (
         brief="`mf.starting_rate` keeps its factor at 64 channels",
         printed="no sentence of a paper: whether the constants of this library hold on nets that came after them",
         hypotheses=OF_64_CHANNELS,
-        checks=_at_64_channels(judge_wider),
+        checks=_checks(judge_wider, AT_64_CHANNELS),
         preset=PRESET,
     ),
 )

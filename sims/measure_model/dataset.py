@@ -68,10 +68,10 @@ def collected(
 
     Args:
         sizes: every size.
-        tuned: the one that a rate is carried from, if any.
         largest: the one with most parameters.
         shown: step scales of its chosen modules, with groups.
         alone: step scales of the one that moves most, with the parameters of the strongest group one by one.
+        tuned: the size that a rate is carried from, if any.
     """
     axes = list(sizes[0].size)
     medians = np.array([[_median(each.scales, SCALES[of]) for each in sizes] for of in SCALES])

@@ -340,7 +340,7 @@ def test_nets_differ_in_width_by_any_of_their_layers():
         (dense, dense.replace(growth=16)),
         (staged, staged.replace(channels=(4, 16))),
         (plain, plain.replace(width=(8, 32, 32))),
-        *(2 * [of_widths(8, 16, build=mf.MLP)]),
+        of_widths(8, 16, build=mf.MLP),
     ):
         assert differ_in_width(start, end)
         assert differ_in_width(end, start)
