@@ -32,12 +32,12 @@ from meanfield.transfer.one_step import MOVED, OF_LATER, whose_step
 from meanfield.transfer.rules import SAME_TRAINING
 from meanfield.transfer.starting import (
     ERRORS_HELD,
+    against_width,
     calibrated,
     calibration_of_kind,
     misses_of,
     moved_of_residual,
     other_batch,
-    over_width,
     premises_of,
     slopes_parts,
     softened,
@@ -300,7 +300,7 @@ def carry(
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
     said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
-    said += filter(None, [over_width(name) if widened and of == "outputs" else ""])
+    said += filter(None, [against_width(of, name, KINDS[kind], residual=kind != "transformer") if widened else ""])
     against = tuple(dict.fromkeys(said))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)

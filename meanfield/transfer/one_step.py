@@ -26,9 +26,11 @@ from meanfield.transfer.starting import (
     departures,
     descends,
     differ_in_width,
+    kind_of_net,
     trains,
     trial_name,
     untried,
+    widens,
     width_of,
 )
 from meanfield.transfer.trials import (
@@ -166,7 +168,8 @@ class OneStep(Rule):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
         if not self.at_one_width and differ_in_width(start, end):
             name = "sgd" if descends(self.optimizer) else trial_name(self.optimizer)
-            sentences += filter(None, [against_width(start, end, self.of, name)])
+            known = against_width(self.of, name, kind_of_net(end), residual=widens(start, end))
+            sentences += filter(None, [known])
         return tuple(dict.fromkeys(sentences))
 
     def of_net(self, net: CarriedNet) -> Scale:

@@ -192,19 +192,17 @@ def naming_net(net: Net, optimizer: str | Optimizer | Hybrid) -> Net:
     return at_width(net, trial) or net
 
 
-def over_width(optimizer: str) -> str:
-    """How tuned rates of residual nets went over widths beside the outputs' scale; empty where that was not tried."""
-    return OVER_WIDTH.get(_tried(optimizer), "")
+def against_width(of: str, optimizer: str, kind: str, *, residual: bool) -> str:
+    """What trials say against a rate that one step carries to another width by this change; empty if it is theirs.
 
-
-def against_width(start: Any, end: Any, of: str, optimizer: str) -> str:
-    """What trials say against a rate that one step carries to another width by this change; empty if it is theirs."""
-    if widens(start, end) and of == "relative" and _tried(optimizer) == "adamw":
+    ``kind``: of the nets, as in `trials`; ``residual``: whether they are like the residual nets of the trials.
+    """
+    name, tried = trains(optimizer), _tried(optimizer)
+    if kind == TRANSFORMER:
+        return GPTS_OVER_WIDTH.get(name) or UNTRIED_WIDTHS.format(optimizer=name)
+    if residual and of == "relative" and tried == "adamw":
         return ""
-    name = trains(optimizer)
-    if isinstance(end, TokenStream) and name in GPTS_OVER_WIDTH:
-        return GPTS_OVER_WIDTH[name]
-    known = over_width(optimizer) if of == "outputs" or widens(start, end) else ""
+    known = OVER_WIDTH.get(tried) if residual or of == "outputs" else None
     return known or UNTRIED_WIDTHS.format(optimizer=name)
 
 

@@ -14,7 +14,7 @@ from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
 from meanfield.transfer.starting import against_width, differ_in_width, other_batch, rate_stays, widens
-from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, SCALES
+from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, CONVOLUTIONAL, SCALES, TRANSFORMER
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
 RNG = np.random.default_rng(0)
@@ -349,12 +349,35 @@ def test_nets_differ_in_width_by_any_of_their_layers():
     assert differ_in_width(*map(mf.with_batch_normalisation, of_widths(8, 16, build=mf.MLP)))
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "kind", "residual", "of", "told"),
+    [
+        ("adamw", TRANSFORMER, False, "last", "went by -1.66"),
+        ("muon-adamw-in-noise", TRANSFORMER, False, "last", "went by -0.54"),
+        ("muon-adamw", TRANSFORMER, False, "relative", "went by -0.54"),
+        ("lion", TRANSFORMER, False, "relative", "under lion was not tried"),
+        ("sgd", TRANSFORMER, False, "outputs", "under sgd was not tried"),
+        ("adamw", CONNECTED, True, "outputs", "give of='relative'"),
+        ("adamw", CONNECTED, False, "relative", "under adamw was not tried"),
+        ("sgd", CONVOLUTIONAL, True, "relative", "leave the rate"),
+        ("muon", CONNECTED, True, "outputs", "under muon was not tried"),
+    ],
+)
+def test_what_trials_say_over_the_width(optimizer, kind, residual, of, told):
+    assert told in against_width(of, optimizer, kind, residual=residual)
+
+
+def test_the_change_that_carried_over_the_width_is_not_warned_of():
+    assert not against_width("relative", "adamw", CONVOLUTIONAL, residual=True)
+
+
 def test_gpts_over_the_width_are_warned_of_what_they_did():
     sizes = {"depth": 1, "heads": 2, "tokens": 4, "vocabulary": 5, "outputs": 5, "head": "fan_in", "readout": "every"}
-    start, end = (mf.Transformer(width=width, causal=True, **sizes) for width in (8, 16))
-    for optimizer, octaves in (("adamw", "-1.66"), ("muon-adamw-in-noise", "-0.54"), ("muon-adamw", "-0.54")):
-        assert f"went by {octaves}" in against_width(start, end, "last", optimizer)
-    assert "was not tried" in against_width(start, end, "relative", "lion")
+    pair = [mf.Transformer(width=width, causal=True, **sizes) for width in (8, 16)]
+    tokens = RNG.integers(5, size=(2, 16, 4))
+    data = np.eye(5)[tokens[0]].swapaxes(1, 2), tokens[1]
+    said = carried(*pair, data=data, optimizer="adamw").warnings
+    assert [each for each in said if "went by -1.66" in each]
 
 
 def test_residual_nets_of_two_widths_are_warned_of_without_data():
