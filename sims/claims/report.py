@@ -16,6 +16,8 @@ from sims.common.report import Document, folded, used_words
 from sims.common.tables import table
 
 QUESTION = "Which of the papers' claims hold?"
+# So many of the longest runs are named under a report.
+LONGEST = 5
 
 
 def document(results: Sequence[Result], evidence: Mapping[str, Evidence]) -> Document:
@@ -85,11 +87,12 @@ def markdown(results: Sequence[Result], title: str) -> str:
 
 
 def _times(evidence: Mapping[str, Evidence]) -> str:
-    """Of runs that were not read from an earlier report, the longest first."""
-    made = sorted(evidence.values(), key=lambda run: -run.seconds)
-    total = sum(run.seconds for run in made)
-    words = ", ".join(f"{run.run} {run.seconds:.0f}" for run in made if run.seconds >= 1)
-    return folded(f"{total:.0f} in all; {words or 'no run of a second'}", "Processor seconds: ", 2)
+    """What the runs took here, reading of finished ones too, and which took longest."""
+    longest = sorted(evidence.values(), key=lambda run: -run.seconds)[:LONGEST]
+    lines = [folded(f"{run.seconds:4.0f}  {run.command}", "  ", 8) for run in longest if run.seconds >= 1]
+    total = sum(run.seconds for run in evidence.values())
+    named = "; the page has those of every run. The longest:" if lines else ""
+    return "\n".join([f"Processor seconds: {total:.0f} in all{named}", *lines])
 
 
 def _counts(results: Sequence[Result]) -> str:
@@ -106,7 +109,10 @@ def page(results: Sequence[Result], evidence: Mapping[str, Evidence], title: str
     kinds = {str(result.claim.kind): result.claim.kind.meaning for result in results}
     glossary = Glossary(used_words(json.dumps([record(result) for result in results]), kinds), first=kinds)
     claims = {result.claim.id: f"#{result.claim.id}" for result in results}
-    runs = table(["run", "command"], [[run.run, run.command] for run in evidence.values()])
+    runs = table(
+        ["run", "processor seconds", "command"],
+        [[run.run, f"{run.seconds:.0f}", run.command] for run in evidence.values()],
+    )
     choice = verdict_choice([result.verdict for result in results])
     sections = {
         "Verdicts": f"{choice}\n{table_html(table_of(judgements), glossary, linked=claims)}",

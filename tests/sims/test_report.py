@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import xarray as xr
 
 import sims
 from meanfield.verification.verdicts import WIDEST_BAND, Finding, Verdict
@@ -55,6 +56,20 @@ WORDS = {
 def test_reports_have_their_words(printed, run):
     said = " ".join(printed[run].split())
     assert [words for words in (*WORDS[run], "Verdicts") if words not in said] == []
+
+
+def test_the_report_on_claims_names_the_runs_that_took_longest():
+    """By their commands, the longest first; not those that took no second, which were finished before."""
+    took = {"short": 0.2, "long": 60.0, "one": 1.2, **{f"of{each}": 2.0 for each in range(4)}}
+    evidence = {run: Evidence(run, f"python -m {run}", Path(), xr.Dataset(), seconds) for run, seconds in took.items()}
+    (part,) = (part for part in _claims_report.document([], evidence).parts if "Processor" in str(part))
+    first, *lines = part.splitlines()
+    assert first.startswith("Processor seconds: 69 in all")
+    assert [line.split() for line in lines] == [["60", "python", "-m", "long"]] + [
+        ["2", "python", "-m", f"of{each}"] for each in range(4)
+    ]
+    finished = {"short": evidence["short"]}
+    assert _claims_report.document([], finished).parts[-1] == "Processor seconds: 0 in all"
 
 
 def test_commands_say_where_their_figures_are(smoke):
