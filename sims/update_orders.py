@@ -83,9 +83,12 @@ OPTIONS = (
 )
 # From four blocks upwards, where what finite depths leave in a plain slope is below what is granted.
 LADDERS: dict[str, Any] = {"widths": [64, 96, 256], "depths": [4, 6, 32], "width": 64, "depth": 4}
+# Terms of the fifth order drift more than those of lower ones at few units and blocks.
+DEEP_LADDERS: dict[str, Any] = {"widths": [128, 256, 512], "depths": [16, 32, 64, 128], "width": 64, "depth": 4}
 PRESETS = {
     "smoke": Preset("4 s", **SMOKE | {"optimizers": ["muon"]}),
     "default": Preset("30 s", **LADDERS, draws=24, optimizers=["sgd", "adamw", "muon"]),
+    "evidence": Preset("25 min", **DEEP_LADDERS, draws=400, optimizers=["sgd", "adamw", "muon"]),
     "paper": Preset("2 h", **PAPER | {"draws": 64, "depths": [4, 8, 16, 32, 64]}),
 }
 
@@ -287,8 +290,11 @@ CLAIMS = (
         brief="k = 5: all orders of a block's update are of order one after ten steps",
         printed='"automatically satisfied by combining the initial condition and the first-order update condition: '
         'alpha_l prod_(i in S) |Delta W_l^(i)|_R prod_(i not in S) |W_l^(i)|_R = Theta(1/L)" (condition B.2)',
-        hypotheses=f"linear nets, {NETS}",
+        hypotheses="linear nets, on two samples and one output, without momentum, widths 128 .. 512 and 16 .. 128 "
+        "blocks, chosen after shorter ladders (widths 64 .. 256, 4 .. 32 blocks) where slopes of the fifth order reach "
+        "+0.28 +- 0.07 and come nearer to 0 in deeper nets; bands as for k = 4, set before",
         checks=all_orders(5),
+        preset="evidence",
     ),
     Claim(
         id="S9",

@@ -4,7 +4,7 @@ Runs the simulations that the claims rest on (a finished one is read, an interru
 on their datasets, and writes the verdicts as Markdown, JSON and one HTML page that leads to those of the runs. The exit
 status is 1 where a verdict differs from the recorded one of this preset, which `--record` replaces. With `--seeds 20`
 it counts how many seeds give each verdict, and says which claims none decides; `--times 8` repeats them with eight
-times the draws. Claims on nets that train for long rest on the preset evidence, and are judged at no other but smoke.
+times the draws. Claims that take long to decide rest on the preset evidence, and are judged at no other but smoke.
 What hours have made a later version of the judges may judge: `--as-they-are` reads it and runs nothing, and of runs
 that are not in the folder it takes the recorded findings. With `--page docs/verdicts.md` it runs nothing either, and
 writes the recorded verdicts as a page. Records name the commit of the code, which must have no other changes than
@@ -19,7 +19,7 @@ from sims.common.command import CommandParser, Preset, Service, add_worker_optio
 LISTED = "every published claim with its verdict, from runs of all these"
 
 # With how long they take.
-PRESETS = {"smoke": "2 min", "default": "19 min", "evidence": "16 h", "paper": "80 h"}
+PRESETS = {"smoke": "3 min", "default": "19 min", "evidence": "16 h", "paper": "80 h"}
 DIFFERENT = 1
 
 
