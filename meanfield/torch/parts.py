@@ -114,6 +114,11 @@ def block_calls(model: nn.Module, made: Pass) -> list[Call]:
     return [call for call in made.calls if call.module in names]
 
 
+def inner_layers(model: nn.Module, made: Pass) -> list[str]:
+    """Layers between the first leaf with parameters and the last, in the order of their first calls."""
+    return [name for name in weighted_leaves(model, made.calls)[1:-1] if _is_layer(model.get_submodule(name))]
+
+
 def normalised(model: nn.Module, made: Pass) -> str:
     """Whether the last block normalises what it reads, "pre", what it gives, "post", or neither, ""."""
     last = next(reversed(block_calls(model, made)), None)

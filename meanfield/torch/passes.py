@@ -142,6 +142,15 @@ def outputs_of(model: nn.Module, task: Task) -> torch.Tensor:
     return outputs
 
 
+def reach_outputs(model: nn.Module, task: Task, parameters: Collection[nn.Parameter]) -> bool:
+    """Whether the outputs depend on any of these parameters, by their derivative along a direction of outputs."""
+    with _same_start(model, task), torch.enable_grad():
+        value = value_of(task.forward(model, task.inputs))
+        assert value is not None  # `gradients` has refused other outputs
+        slopes = torch.autograd.grad(value, list(parameters), torch.randn_like(value), allow_unused=True)
+    return any(slope is not None and bool(slope.to_dense().any()) for slope in slopes)
+
+
 def _forget_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
     for parameter in parameters.values():
         parameter.grad = None

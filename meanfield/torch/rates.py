@@ -33,10 +33,12 @@ from meanfield.transfer.rules import SAME_TRAINING
 from meanfield.transfer.starting import (
     ERRORS_HELD,
     against_width,
+    beyond_widths,
     calibrated,
     calibration_of_kind,
+    change_of,
+    goes_by_relative,
     misses_of,
-    moved_of_residual,
     other_batch,
     premises_of,
     slopes_parts,
@@ -53,16 +55,21 @@ from meanfield.transfer.trials import (
     CONNECTED,
     CONVOLUTIONAL,
     OF_CHARACTERS,
+    PLAIN,
+    PLAIN_CONVOLUTIONAL,
     POST_NORM,
     PRE_NORM,
     SCALES,
     SMALL_START,
     STARTED_SMALL,
+    STAYS,
     TRANSFORMER,
     TRIAL_BATCH,
     UNTRIED_CONVOLUTIONS,
 )
 
+# What `step_scales` says of skip connections: layers that were tried, and those that something leads around.
+AROUND = "tried_layers", "layers_led_around"
 # As users call the kinds of `meanfield.transfer.trials`.
 KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
 
@@ -84,8 +91,24 @@ def kind_of(model: nn.Module, kind: Any) -> str:
 
 def families_of(kind: str, scales: xr.Dataset) -> list[str]:
     """Families of the trials that the model of these scales belongs to: Transformers by their normalisation."""
-    family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
-    return [family] if kind == "transformer" and family else []
+    if kind == "transformer":
+        family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
+        return [family] if family else []
+    if not is_plain(scales):
+        return []
+    return [PLAIN, PLAIN_CONVOLUTIONAL] if kind == "convolutional" else [PLAIN]
+
+
+def is_plain(*measured: xr.Dataset) -> bool:
+    """Whether nothing leads around the inner layers of models, of which some were tried."""
+    tried, around = (sum(scales.attrs.get(name, 0) for scales in measured) for name in AROUND)
+    return tried > 0 and around == 0
+
+
+def is_like_residual(kind: str, model: nn.Module, *measured: xr.Dataset) -> bool:
+    """Whether models are like the residual nets whose rates trials followed over widths: without normalisation."""
+    norms = any("norm" in type(module).__name__.lower() for module in model.modules())
+    return kind != "transformer" and not norms and not is_plain(*measured)
 
 
 def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
@@ -207,6 +230,8 @@ def _started_small(scales: xr.Dataset) -> str:
     return f"the last layer starts at a mean square of {size:.2g}, far below 1: {STARTED_SMALL}"
 
 
+# Under which rates of residual models stay over the width (E1j).
+DESCENT_STAYS = ("sgd", "sgd_momentum")
 CARRIED_WORDS = {
     "rate": "learning rate for the second model",
     "low": "lower end of the learning rate by the errors of medians",
@@ -232,13 +257,14 @@ def carry(
 
         rate x (median scale of the second model) / (median scale of the first)
 
-    with the scale that tuned rates of residual nets that learn were held to (claim E1a), that of the outputs; to a
-    model of another width under Adam and Lion it is that of the relative change of the layers (E1j), but for
-    Transformers, which were not tried. For "muon-adamw" it is that of the last layer in "muon-adamw-in-noise", a step
-    of both as in noise. Rates of nets without skip connections went by ``of="relative"``, which these ask for (E1b).
-    Under descent rates stayed over the width, which no scale says: carry them between models of one width, as a warning
-    says. Both models take the same batches and random numbers. It is a statement about one step at initial weights; the
-    answers of all four scales are given beside, and where they part, trust none without a second tuned rate.
+    with the scale that tuned rates of nets that learn were held to: of residual nets that of the outputs (claim E1a),
+    of nets without skip connections that of the relative change of the layers (E1b), by which residual nets without
+    normalisation are carried to another width under Adam and Lion, too (E1j). For "muon-adamw" it is that of the last
+    layer in "muon-adamw-in-noise", a step of both as in noise. Under descent rates of residual nets stayed over the
+    width (E1j), and so does the rate between two of one depth; where both differ, no scale says it, and a warning does:
+    carry the rate between models of one width, and keep it over the width. Both models take the same batches and random
+    numbers. It is a statement about one step at initial weights; the answers of all four scales are given beside, and
+    where they part, trust none without a second tuned rate.
 
     Args:
         rate: the learning rate tuned on ``small``, of the first parameter group.
@@ -265,13 +291,13 @@ def carry(
         >>> import torch
         >>> from torch import nn
         >>> import meanfield.torch as mft
-        >>> def model(width):
-        ...     hidden = [nn.Linear(width, width), nn.ReLU()]
-        ...     return nn.Sequential(nn.Linear(8, width), nn.ReLU(), *hidden, nn.Linear(width, 3))
+        >>> def model(depth):
+        ...     hidden = [layer for _ in range(depth) for layer in (nn.Linear(16, 16), nn.ReLU())]
+        ...     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), *hidden, nn.Linear(16, 3))
         >>> batches = [(torch.randn(16, 8), torch.randint(3, (16,))) for _ in range(8)]
         >>> how = {"optimizer": torch.optim.AdamW}
-        >>> carried = mft.carry(0.01, lambda: model(16), lambda: model(64), nn.functional.cross_entropy, batches, **how)
-        >>> float(carried["rate"]) < 0.01, carried.attrs["of"]
+        >>> carried = mft.carry(0.01, lambda: model(2), lambda: model(8), nn.functional.cross_entropy, batches, **how)
+        >>> bool(carried["low"] < carried["rate"]), carried.attrs["of"]
         (True, 'relative')
     """
     rate = require_positive("rate", rate, why="it is a learning rate")
@@ -294,17 +320,23 @@ def carry(
             f"the last layer is a {last[0]} of one model and a {last[1]} of the other, whose scales are of two kinds; "
             "choose modules that both have, such as their blocks"
         )
-    deepens, widened = (len({scales.attrs.get(size) for scales in both}) > 1 for size in ("blocks", "width"))
-    of = of or moved_of_residual(name, widened=widened and kind != "transformer")
+    deepens = len({(scales.attrs.get("blocks"), scales.sizes["layer"]) for scales in both}) > 1
+    widened = len({scales.attrs.get("width") for scales in both}) > 1
+    plain, residual = kind != "transformer" and is_plain(*both), is_like_residual(kind, shown, *both)
+    stays = of is None and widened and not deepens and residual and name in DESCENT_STAYS
+    of = of or change_of(name, relative=plain, widened=widened and residual)
     for scales in both:
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
     said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
-    said += filter(None, [against_width(of, name, KINDS[kind], residual=kind != "transformer") if widened else ""])
-    against = tuple(dict.fromkeys(said))
+    if widened and (stays or (residual and goes_by_relative(of, name))):
+        said.append(beyond_widths(name, KINDS[kind], [scales.attrs["width"] for scales in both]))
+    elif widened:
+        said.append(against_width(of, name, KINDS[kind], residual=residual))
+    against = tuple(dict.fromkeys(filter(None, said)))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
-    middle, error = rates[of]
+    middle, error = (rate, 0.0) if stays else rates[of]
     numbers: dict[str, Any] = {
         "rate": ((), middle),
         "low": ((), middle * exp(-ERRORS_HELD * error)),
@@ -312,7 +344,7 @@ def carry(
         "rates": ("of", [each for each, _ in rates.values()]),
     }
     variables = {which: (*value, {"long_name": CARRIED_WORDS[which], "units": "1"}) for which, value in numbers.items()}
-    premises = "; ".join(filter(None, _premises(name, of)))
+    premises = "; ".join(filter(None, (STAYS if stays else "", *_premises(name, of))))
     how = {each: both[0].attrs[each] for each in ("optimizer", "loss", "precision", "seed", "draws", "torch")}
     attrs = how | {"of": of, "kind": kind, "premises": premises, "warnings": "; ".join(against)}
     return xr.Dataset(variables, {"of": list(rates)}, attrs)

@@ -23,9 +23,11 @@ from meanfield.transfer.starting import (
     NOTABLE,
     against_width,
     at_width,
+    beyond_widths,
     departures,
     descends,
     differ_in_width,
+    goes_by_relative,
     kind_of_net,
     trains,
     trial_name,
@@ -166,11 +168,18 @@ class OneStep(Rule):
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
-        if not self.at_one_width and differ_in_width(start, end):
-            name = "sgd" if descends(self.optimizer) else trial_name(self.optimizer)
-            known = against_width(self.of, name, kind_of_net(end), residual=widens(start, end))
-            sentences += filter(None, [known])
+        sentences += filter(None, [self._against_width(start, end)])
         return tuple(dict.fromkeys(sentences))
+
+    def _against_width(self, start: CarriedNet, end: CarriedNet) -> str:
+        """What trials say against this rate over the width; empty where the widths are one."""
+        if not differ_in_width(start, end):
+            return ""
+        name, kind, residual = trial_name(self.optimizer), kind_of_net(end), widens(start, end)
+        if self.at_one_width or (residual and goes_by_relative(self.of, name)):
+            widths = (width for net in (start, end) for width in width_of(net).values())
+            return beyond_widths(name, kind, widths, branch=getattr(end, "block_depth", 1))
+        return against_width(self.of, "sgd" if descends(self.optimizer) else name, kind, residual=residual)
 
     def of_net(self, net: CarriedNet) -> Scale:
         """The scale of one net, which is found once."""

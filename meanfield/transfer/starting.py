@@ -29,11 +29,13 @@ from meanfield.optimizers.matrices import Muon, MuonKimi
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.transfer.trials import (
+    BEYOND_WIDTHS,
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
     COURSES,
     DESCENT,
+    FOLLOWED_UNDER,
     GPTS_OVER_WIDTH,
     LARGEST_BATCH,
     LINEAR_LOOPS,
@@ -62,6 +64,7 @@ from meanfield.transfer.trials import (
     UNDER_MUON,
     UNTRIED_WIDTHS,
     WIDER_NETS,
+    WIDTHS_FOLLOWED,
     Calibration,
 )
 
@@ -193,17 +196,25 @@ def naming_net(net: Net, optimizer: str | Optimizer | Hybrid) -> Net:
 
 
 def against_width(of: str, optimizer: str, kind: str, *, residual: bool) -> str:
-    """What trials say against a rate that one step carries to another width by this change; empty if it is theirs.
+    """What trials say against a rate that one step carries to another width by this change.
 
     ``kind``: of the nets, as in `trials`; ``residual``: whether they are like the residual nets of the trials.
     """
     name, tried = trains(optimizer), _tried(optimizer)
     if kind == TRANSFORMER:
         return GPTS_OVER_WIDTH.get(name) or UNTRIED_WIDTHS.format(optimizer=name)
-    if residual and of == "relative" and tried == "adamw":
-        return ""
     known = OVER_WIDTH.get(tried) if residual or of == "outputs" else None
     return known or UNTRIED_WIDTHS.format(optimizer=name)
+
+
+def beyond_widths(optimizer: str, kind: str, widths: Iterable[int], *, branch: int = 1) -> str:
+    """That trials did not follow rates of residual nets over these widths, so that what carries them there is a guess.
+
+    ``branch``: layers in one. Empty where trials did.
+    """
+    low, high = WIDTHS_FOLLOWED[kind]
+    is_followed = optimizer in FOLLOWED_UNDER and branch == 1 and all(low <= width <= high for width in widths)
+    return "" if is_followed else BEYOND_WIDTHS
 
 
 def differ_in_width(start: Any, end: Any) -> bool:
@@ -241,10 +252,7 @@ def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widene
     and of Muon beside AdamW in noise, the one that was nearest in these runs. ``widened``: to a residual net of another
     width (`widens`).
     """
-    name = trial_name(optimizer)
-    if name == MUON_ADAMW or not _is_relative(net):
-        return moved_of_residual(name, widened=widened)
-    return "relative"
+    return change_of(trial_name(optimizer), relative=_is_relative(net), widened=widened)
 
 
 def _is_relative(net: Net) -> bool:
@@ -253,16 +261,21 @@ def _is_relative(net: Net) -> bool:
     return is_plain(net) or isinstance(net, TiedLoop)
 
 
-def moved_of_residual(optimizer: str, *, widened: bool = False) -> str:
-    """The same of residual nets and Transformers, by a `trial_name`."""
+def change_of(optimizer: str, *, relative: bool, widened: bool = False) -> str:
+    """The same by a `trial_name`; ``relative``: of a kind of nets whose rates go by that change over the depth."""
     if optimizer == MUON_ADAMW:
         return "last"
-    return "relative" if widened and _tried(optimizer) == "adamw" else "outputs"
+    return "relative" if relative or (widened and goes_by_relative("relative", optimizer)) else "outputs"
 
 
 def stays_over_width(net: Net, optimizer: str | Optimizer | Hybrid) -> bool:
     """Whether rates of a net stayed over the width in the trials, which no scale of a first step tells (claim E1j)."""
     return bool(width_of(net)) and descends(optimizer)
+
+
+def goes_by_relative(of: str, optimizer: str) -> bool:
+    """Whether this change is the one by which rates of residual nets went over the width (claim E1j)."""
+    return of == "relative" and _tried(optimizer) == "adamw"
 
 
 def rate_stays(start: Any, end: Any, optimizer: str | Optimizer | Hybrid) -> bool:

@@ -267,6 +267,12 @@ WITHOUT_DATA_OVER_WIDTHS = (
     "tuned rates of residual nets that learn stayed over the width under descent, from 64 to 256 units and from 16 to "
     "32 channels (E1j), which this rule does not say: keep the rate over the width, or give data=(inputs, targets)"
 )
+# Widths between which trials followed rates of residual nets with branches of one layer, by kind, and under what.
+WIDTHS_FOLLOWED, FOLLOWED_UNDER = {CONNECTED: (64, 256), CONVOLUTIONAL: (16, 32)}, ("sgd", "adamw")
+BEYOND_WIDTHS = (
+    "trials followed rates over the width from 64 to 256 units and from 16 to 32 channels, in residual nets with "
+    "branches of one layer, under descent without momentum and AdamW (E1j): this is beyond, so tune at two widths"
+)
 # By which the outputs carry rates from width 64 to 256 in the same nets, and what tuned rates did.
 STAYS = "the rate stays over the width, as tuned rates of residual nets that learn did under descent (E1j)"
 OVER_WIDTH: Mapping[str, str] = {

@@ -348,24 +348,120 @@ def test_convolutional_models_unlike_those_of_the_trials_are_told_so(groups, nor
     assert any("ConvNeXt" in sentence for sentence in said) is told
 
 
+class Residual(nn.Sequential):
+    """A branch that is added to what it reads."""
+
+    def forward(self, x):
+        return x + super().forward(x)
+
+
+def fully_connected(width, depth=2, skips=True):
+    block = Residual if skips else nn.Sequential
+    hidden = [block(nn.Linear(width, width), nn.ReLU()) for _ in range(depth)]
+    return nn.Sequential(nn.Linear(5, width), nn.ReLU(), *hidden, nn.Linear(width, 3))
+
+
+PAIRS = [(torch.randn(8, 5), torch.randint(3, (8,)))]
+
+
 @pytest.mark.parametrize(("optimizer", "of"), [(torch.optim.AdamW, "relative"), (torch.optim.SGD, "outputs")])
 def test_rates_go_over_widths_as_trials_said(optimizer, of):
-    """Under Adam by the relative change; under descent by the outputs, which did not carry, and that is said."""
-
-    def model(width, deeper=1):
-        hidden = [part for _ in range(deeper) for part in (nn.Linear(width, width), nn.ReLU())]
-        return nn.Sequential(nn.Linear(5, width), nn.ReLU(), *hidden, nn.Linear(width, 3))
-
-    pairs = [(torch.randn(8, 5), torch.randint(3, (8,)))]
+    """Under Adam by the relative change; under descent they stay, but where the depth differs too, which is said."""
     how = {"optimizer": partial(optimizer, lr=0.1), "draws": 2}
-    wider, said = sentences_of(mft.carry, 0.1, partial(model, 8), partial(model, 16), cross_entropy, pairs, **how)
-    assert wider.attrs["of"] == of
+    narrow, wide, deep = (partial(fully_connected, *sizes) for sizes in ((64,), (128,), (64, 4)))
+    wider, said = sentences_of(mft.carry, 0.1, narrow, wide, cross_entropy, PAIRS, **how)
+    assert (wider.attrs["of"], said) == (of, set())
+    if of == "outputs":
+        assert float(wider["low"]) == float(wider["rate"]) == float(wider["high"]) == 0.1
+        assert "the rate stays over the width" in wider.attrs["premises"]
+    asked, said = sentences_of(mft.carry, 0.1, narrow, wide, cross_entropy, PAIRS, of="outputs", **how)
+    assert [each for each in said if "leave the rate over widths" in each or "give of='relative' over widths" in each]
+    assert float(asked["rate"]) == float(asked["rates"].sel(of="outputs")) != 0.1
+    _, said = sentences_of(mft.carry, 0.1, narrow, partial(fully_connected, 128, 4), cross_entropy, PAIRS, **how)
     assert any("leave the rate over widths" in each for each in said) is (of == "outputs")
-    deeper, said = sentences_of(mft.carry, 0.1, partial(model, 8), partial(model, 8, 3), cross_entropy, pairs, **how)
+    deeper, said = sentences_of(mft.carry, 0.1, narrow, deep, cross_entropy, PAIRS, **how)
     assert deeper.attrs["of"] == "outputs"
     assert not any("over widths" in each for each in said)
-    _, said = sentences_of(mft.starting_rate, partial(model, 128), cross_entropy, pairs, **how)
+    _, said = sentences_of(mft.starting_rate, partial(fully_connected, 128), cross_entropy, PAIRS, **how)
     assert any("0.17 to 0.33 times at width 256" in each for each in said) is (of == "outputs")
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_widths_beyond_those_of_the_trials_are_said(optimizer):
+    nets = partial(fully_connected, 64), partial(fully_connected, 512)
+    _, (sentence,) = sentences_of(mft.carry, 0.1, *nets, cross_entropy, PAIRS, optimizer=optimizer, draws=2)
+    assert "from 64 to 256 units" in sentence
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.SGD])
+def test_models_without_skip_connections_go_by_the_relative_change(optimizer):
+    """As plain nets of the trials, over widths too, where that was not tried."""
+    how = {"optimizer": partial(optimizer, lr=0.1), "draws": 2}
+    narrow, wide, deep = (partial(fully_connected, *sizes, skips=False) for sizes in ((8,), (16,), (8, 4)))
+    deeper, said = sentences_of(mft.carry, 0.1, narrow, deep, cross_entropy, PAIRS, **how)
+    assert (deeper.attrs["of"], said) == ("relative", set())
+    wider, (sentence,) = sentences_of(mft.carry, 0.1, narrow, wide, cross_entropy, PAIRS, **how)
+    assert wider.attrs["of"] == "relative"
+    assert "was not tried with nets that learn" in sentence
+
+
+def test_plain_convolutional_models_are_told_of_those_of_the_trials():
+    def model(depth):
+        hidden = [part for _ in range(depth) for part in (nn.Conv2d(4, 4, 3, padding=1), nn.ReLU())]
+        return nn.Sequential(nn.Conv2d(1, 4, 3), *hidden, nn.Flatten(), nn.Linear(64, 3))
+
+    pictures = [(torch.randn(8, 1, 6, 6), torch.randint(3, (8,)))]
+    nets, how = (partial(model, 2), partial(model, 4)), {"draws": 2}
+    said = {
+        optimizer: sentences_of(mft.carry, 0.1, *nets, cross_entropy, pictures, optimizer=optimizer, **how)[1]
+        for optimizer in ("sgd", "adamw")
+    }
+    assert "plain convolutional nets" in " ".join(said["sgd"])
+    assert said["adamw"] == set()
+
+
+class Joined(nn.Sequential):
+    """What it reads, and what it makes of that behind it, as in a DenseNet."""
+
+    def forward(self, x):
+        return torch.cat([x, super().forward(x)], 1)
+
+
+def headed(*layers, head=None):
+    return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), *layers, head or nn.Linear(8, 3))
+
+
+def zero_head():
+    head = nn.Linear(8, 3)
+    nn.init.zeros_(head.weight)
+    return head
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "tried"),
+    [
+        (lambda: headed(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 8)), PAIRS[0][0], (2, 0)),
+        (lambda: headed(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8)), PAIRS[0][0], (2, 0)),
+        (lambda: headed(nn.Linear(8, 8), Residual(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))), PAIRS[0][0], (3, 2)),
+        (lambda: headed(Joined(nn.Linear(8, 4)), head=nn.Linear(12, 3)), PAIRS[0][0], (1, 1)),
+        (lambda: headed(*[nn.Linear(8, 8)] * 3), PAIRS[0][0], (1, 0)),  # one layer, three times
+        (lambda: headed(*[nn.Linear(8, 8) for _ in range(20)]), PAIRS[0][0], (7, 0)),
+        (headed, PAIRS[0][0], (0, 0)),
+        (lambda: headed(nn.Linear(8, 8), head=zero_head()), PAIRS[0][0], (0, 0)),
+        (models.ResNet, models.images()[0], (5, 5)),
+        (lambda: models.ResNet(2), models.images()[0], (5, 5)),
+        (lambda: nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 8), nn.Linear(8, 3)), torch.arange(8), (1, 0)),
+    ],
+)
+def test_skip_connections_are_what_leads_around_a_layer(model, inputs, tried):
+    """Whatever the model is made of; and its weights stay as they are."""
+    torch.manual_seed(0)
+    made = model()
+    before = [parameter.clone() for parameter in made.parameters()]
+    pairs = [(inputs, torch.randint(3, (len(inputs),)))]
+    scales = mft.step_scales(made, cross_entropy, pairs, optimizer="sgd", draws=2, reinit=None)
+    assert (scales.attrs["tried_layers"], scales.attrs["layers_led_around"]) == tried
+    assert all(map(torch.equal, made.parameters(), before))
 
 
 def test_the_width_of_a_model_is_what_most_matrices_have():

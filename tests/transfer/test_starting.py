@@ -13,7 +13,7 @@ from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.starting import against_width, differ_in_width, other_batch, rate_stays, widens
+from meanfield.transfer.starting import against_width, beyond_widths, differ_in_width, other_batch, rate_stays, widens
 from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, CONVOLUTIONAL, SCALES, TRANSFORMER
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
@@ -367,8 +367,28 @@ def test_what_trials_say_over_the_width(optimizer, kind, residual, of, told):
     assert told in against_width(of, optimizer, kind, residual=residual)
 
 
-def test_the_change_that_carried_over_the_width_is_not_warned_of():
-    assert not against_width("relative", "adamw", CONVOLUTIONAL, residual=True)
+@pytest.mark.parametrize(
+    ("optimizer", "kind", "widths", "branch", "told"),
+    [
+        ("adamw", CONVOLUTIONAL, (16, 32), 1, False),
+        ("sgd", CONNECTED, (64, 256), 1, False),
+        ("sgd", CONNECTED, (64, 512), 1, True),
+        ("sgd", CONVOLUTIONAL, (16, 64), 1, True),
+        ("sgd", CONNECTED, (64, 256), 3, True),
+        ("sgd_momentum", CONNECTED, (64, 256), 1, True),
+        ("lion", CONNECTED, (64, 256), 1, True),
+    ],
+)
+def test_rates_over_widths_that_trials_did_not_follow_are_warned_of(optimizer, kind, widths, branch, told):
+    assert bool(beyond_widths(optimizer, kind, widths, branch=branch)) is told
+
+
+def test_rates_that_stay_over_widths_say_where_that_was_not_tried():
+    for widths, depth, told in (((64, 128), 1, False), ((64, 512), 1, True), ((64, 128), 3, True)):
+        nets = of_widths(*widths, stem=1, block_depth=depth)
+        transfer = carried(*nets, optimizer="sgd")
+        assert transfer.rate == 0.1
+        assert bool([each for each in transfer.warnings if "this is beyond" in each]) is told
 
 
 def test_gpts_over_the_width_are_warned_of_what_they_did():
