@@ -213,6 +213,11 @@ def _residual_mlp(depth: int, width: int, data: DataShape, **options: Any) -> Re
     return ResidualMLP(depth=depth, width=width, outputs=data.classes, **shared, **options)
 
 
+def _residual_mlp_without_stem(depth: int, width: int, data: DataShape, **options: Any) -> ResidualMLP:
+    """Its first block reads the inputs, so that it is as wide as these are many."""
+    return ResidualMLP(depth=depth, width=data.values, outputs=data.classes, head="fan_in", **options)
+
+
 def _conv(depth: int, width: int, data: DataShape, kernel: int = 3, **options: Any) -> ConvNet:
     lattice: dict[str, Any] = {"grid": data.sides, "kernel": (kernel, kernel), "input_channels": data.channels}
     return ConvNet(depth=depth, channels=width, outputs=data.classes, head="fan_in", **lattice, **options)
@@ -244,7 +249,8 @@ def _dropped(build: Builder) -> Builder:
 
 
 # Depth counts layers, blocks of residual nets and Transformers, steps of loops. "init": branches of variance 1/K;
-# "multiplier": branches times K^(-1/2), for blocks of one layer; "k=2", "k=3": blocks of as many under "init".
+# "multiplier": branches times K^(-1/2), for blocks of one layer, "linear": times 1/K; "k=2", "k=3": blocks of as many
+# layers under "init", above a layer, the stem, that reads the inputs.
 FAMILIES: dict[str, Builder] = {
     "mlp": _mlp,
     "mlp gelu": partial(_mlp, activation="gelu"),
@@ -255,11 +261,15 @@ FAMILIES: dict[str, Builder] = {
     "cnn gelu": partial(_conv, activation="gelu"),
     "residual mlp init": _residual_mlp,
     "residual mlp multiplier": partial(_residual_mlp, scaling="multiplier_sqrt"),
+    "residual mlp linear": partial(_residual_mlp, scaling="multiplier_linear"),
     "residual mlp k=2": partial(_residual_mlp, block_depth=2),
     "residual mlp k=3": partial(_residual_mlp, block_depth=3),
+    "residual mlp k=3 without stem": partial(_residual_mlp_without_stem, block_depth=3),
     "residual cnn init": _residual_conv,
     "residual cnn multiplier": partial(_residual_conv, scaling="multiplier_sqrt"),
+    "residual cnn linear": partial(_residual_conv, scaling="multiplier_linear"),
     "residual cnn k=2": partial(_residual_conv, block_depth=2),
+    "residual cnn k=3": partial(_residual_conv, block_depth=3),
     "cnn batch norm": _normalised(_conv),
     "cnn dropout": _dropped(_conv),
     "residual cnn init batch norm": _normalised(_residual_conv),

@@ -47,6 +47,16 @@ BY_KIND = ("residual mlp init", "residual mlp init on mnist", "residual cnn init
 BOTH_DATA, TWO_WIDTHS = "residual nets on both data", "residual nets of two widths"
 # Residual nets that are shown more pixels than those that constants and scales were chosen on.
 MORE_PIXELS = ("residual mlp init", "residual mlp init on mnist", "residual cnn init on mnist")
+# Residual nets whose blocks are neither of one layer under "init" or "multiplier" nor, fully connected, of more.
+OTHER_BLOCKS = (
+    "residual mlp linear",
+    "residual mlp k=3 without stem",
+    "residual cnn linear on mnist",
+    "residual cnn k=2 on mnist",
+    "residual cnn k=3 on mnist",
+)
+PIXELS, BLOCKS = "residual nets that are shown more pixels", "residual nets that have other blocks"
+OTHER_RESIDUAL = {PIXELS: MORE_PIXELS, BLOCKS: OTHER_BLOCKS}
 # Residual nets, and the same nets as they are widened.
 WIDENED = {
     "residual mlp init on mnist": "residual mlp init x4 on mnist",
@@ -54,7 +64,8 @@ WIDENED = {
     "residual cnn init on mnist": "residual cnn init x2 on mnist",
 }
 TOGETHER = {group: families for group, (_, families) in tuned_rates.GROUPS.items()}
-TOGETHER |= {BOTH_DATA: BY_KIND, TWO_WIDTHS: (*WIDENED, *WIDENED.values())}
+OF_BLOCKS = "residual nets of other blocks"
+TOGETHER |= {BOTH_DATA: BY_KIND, TWO_WIDTHS: (*WIDENED, *WIDENED.values()), OF_BLOCKS: OTHER_BLOCKS}
 
 
 def rival_slopes(families: list[xr.Dataset], of: str, claimed: Array, *, descends: bool) -> tuple[str, Array]:
@@ -89,14 +100,16 @@ def judge_slopes(dataset: xr.Dataset, group: str) -> Contest | Ruling:
 
 
 @JUDGES.decide(
-    brief="residual nets at more pixels, {optimizer}: slopes are those of its own first step",
-    claim="residual nets that are shown more pixels and learn under {optimizer}: their tuned rates have over depth the "
-    "slopes of one step of {optimizer}, by how far it moves {of}",
+    brief="{which}, {optimizer}: slopes are those of its own first step",
+    claim="{which} and learn under {optimizer}: their tuned rates have over depth the slopes of one step of "
+    "{optimizer}, by how far it moves {of}",
     rival="those of {rival}",
     measured="the slope of the rates that minimise the training loss, family by family",
+    cases=[{"which": which} for which in OTHER_RESIDUAL],
 )
-def judge_slopes_at_more_pixels(dataset: xr.Dataset) -> Contest | Ruling:
-    return _of_one_step(dataset, tuned_rates.GROUPS["residual nets"][0], MORE_PIXELS)
+def judge_slopes_of(dataset: xr.Dataset, which: str) -> Contest | Ruling:
+    """As `judge_slopes`, of residual nets that are no group of their own."""
+    return _of_one_step(dataset, tuned_rates.GROUPS["residual nets"][0], OTHER_RESIDUAL[which])
 
 
 def _of_one_step(dataset: xr.Dataset, of: str, names: tuple[str, ...]) -> Contest | Ruling:
@@ -194,7 +207,9 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
     groups = [group for group, (_, names) in tuned_rates.GROUPS.items() if families.intersection(names)]
     slopes = [judge_slopes(dataset, group) for group in groups]
     if shows_more_pixels(dataset):
-        slopes.append(judge_slopes_at_more_pixels(dataset))
+        slopes.append(judge_slopes_of(dataset, PIXELS))
+    if families.issuperset(OTHER_BLOCKS):
+        slopes.append(judge_slopes_of(dataset, BLOCKS))
     return [*slopes, *([judge_noise(dataset)] if tuned_rates.NOISE_SCALE in dataset else [])]
 
 
@@ -381,7 +396,7 @@ CLAIMS = (
         brief="tuned slopes are those of one step where nets are shown more pixels, too",
         printed=UNPRINTED,
         hypotheses=MORE_PIXELS_SHOWN,
-        checks=checks_of_optimizers(NAME, judge_slopes_at_more_pixels, OF_ALL_FAMILIES, AT_MORE_PIXELS),
+        checks=checks_of_optimizers(NAME, partial(judge_slopes_of, which=PIXELS), OF_ALL_FAMILIES, AT_MORE_PIXELS),
         preset=PRESET,
     ),
     Claim(
@@ -414,6 +429,22 @@ CLAIMS = (
         checks=checks_of_optimizers(NAME, partial(judge_slopes, group="residual nets"), OF_ALL_FAMILIES, AT_WIDTH_256),
         undecided="under descent they fall as K^(-1.01 +- 0.05) where one step has -0.84, which 33 nets would decide, "
         "and under AdamW as K^(-1.03 +- 0.10) where it has -1.02, which 120 would",
+        preset=PRESET,
+    ),
+    Claim(
+        id="E1m",
+        kind=Kind.OWN,
+        source="docs/theory.md section 24",
+        statement="tuned rates of residual nets with the factor 1/K on branches, of convolutional ones with branches "
+        "of two and three layers, and of a fully-connected one with branches of three and no stem go over depth as "
+        "one step of the optimizer that trains says, to 0.15 in the slope, by the change of the outputs",
+        brief="tuned slopes of residual nets with other blocks are those of one step, too",
+        printed=UNPRINTED,
+        hypotheses=f"{TRAINED}; digits of 8 x 8 pixels, of which a net of width 64 without a stem has as many as "
+        "units; the other nets have a stem; written down before these runs",
+        checks=checks_of_optimizers(
+            NAME, partial(judge_slopes_of, which=BLOCKS), OF_ALL_FAMILIES, ("--families", OF_BLOCKS, "--sides", "8")
+        ),
         preset=PRESET,
     ),
 )

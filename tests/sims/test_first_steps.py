@@ -201,17 +201,18 @@ def test_runs_of_wider_nets_are_held_to_starting_rates_too(smoke_runs):
         assert any("`mf.starting_rate`" in brief for brief in briefs) is judged
 
 
-def test_rates_at_more_pixels_are_judged_family_by_family(smoke_runs):
-    """Bending one of the three refutes, one that is of no group's own name as well; other sizes are not judged so."""
-    exact = following(smoke_runs[CLAIMS["E1g"].checks[1].run])
-    assert first_steps.judge_slopes_at_more_pixels(exact).verdict is Verdict.CONFIRMED
-    for family in first_steps.MORE_PIXELS:
+@pytest.mark.parametrize(("claim", "which"), [("E1g", first_steps.PIXELS), ("E1m", first_steps.BLOCKS)])
+def test_other_residual_nets_are_judged_family_by_family(smoke_runs, claim, which):
+    """Bending one of them refutes, one that is of no group's own name as well; other runs are not judged so."""
+    exact = following(smoke_runs[CLAIMS[claim].checks[1].run])
+    assert first_steps.judge_slopes_of(exact, which).verdict is Verdict.CONFIRMED
+    for family in first_steps.OTHER_RESIDUAL[which]:
         bent = exact["tuned_rate_log10"] + (exact["family"] == family) * np.log10(exact["depth"])
-        assert first_steps.judge_slopes_at_more_pixels(exact.assign(tuned_rate_log10=bent)).verdict is Verdict.REFUTED
+        assert first_steps.judge_slopes_of(exact.assign(tuned_rate_log10=bent), which).verdict is Verdict.REFUTED
     briefs = [finding.brief for finding in first_steps.findings(exact)]
-    assert sum("at more pixels" in brief for brief in briefs) == 1
-    fewer = first_steps.findings(exact.assign_attrs(sides=7))
-    assert not [finding for finding in fewer if "at more pixels" in finding.brief]
+    assert sum(brief.startswith(which) for brief in briefs) == 1
+    other = exact.assign_attrs(sides=7) if which == first_steps.PIXELS else exact.isel(family=slice(1, None))
+    assert not [finding for finding in first_steps.findings(other) if finding.brief.startswith(which)]
 
 
 def test_a_learning_rate_finder_is_the_rival_by_the_better_of_its_rules():
@@ -532,7 +533,7 @@ def _starting_is_right(runs, claim):
     return {check.run: _named_by_starting(runs[check.run]) for check in CLAIMS[claim].checks}
 
 
-FOLLOWING = ("E1a", "E1b", "E1c", "E1d", "E1g", "E1h", "E1i")
+FOLLOWING = ("E1a", "E1b", "E1c", "E1d", "E1g", "E1h", "E1i", "E1m")
 
 
 CONTROLS = {
