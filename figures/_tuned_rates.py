@@ -18,12 +18,8 @@ FILLS = {True: "full", False: "none"}
 
 
 def counted(at: xr.Dataset) -> xr.Dataset:
-    """The depths at which a family ``learns``, through which its slopes go; all of them where these are fewer than two.
-
-    ``at``: a family at the depths that have a tuned rate.
-    """
-    learned = at.isel(depth=np.flatnonzero(at["learns"].values))
-    return learned if learned.sizes["depth"] > 1 else at
+    """A family at the depths through which its slopes go, those that it ``learns`` at."""
+    return tuned_rates.counted(at, at["learns"])
 
 
 def tuned_over_depth(

@@ -56,6 +56,7 @@ from meanfield.transfer.trials import (
     CONVOLUTIONAL,
     OF_CHARACTERS,
     PLAIN,
+    PLAIN_CONNECTED,
     PLAIN_CONVOLUTIONAL,
     POST_NORM,
     PRE_NORM,
@@ -96,7 +97,7 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
         return [family] if family else []
     if not is_plain(scales):
         return []
-    return [PLAIN, PLAIN_CONVOLUTIONAL] if kind == "convolutional" else [PLAIN]
+    return [PLAIN, PLAIN_CONVOLUTIONAL if kind == "convolutional" else PLAIN_CONNECTED]
 
 
 def is_plain(*measured: xr.Dataset) -> bool:

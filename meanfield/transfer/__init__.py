@@ -25,6 +25,7 @@ from meanfield.transfer.trials import (
     PRE_NORM,
     PRE_NORM_TRAINED,
     SCALES,
+    TRANSFORMER,
     TRIAL_WIDTHS,
 )
 from meanfield.transfer.tuning import CURVATURE_DRAWS, Tuning, tune_all
@@ -40,6 +41,7 @@ __all__ = [
     "RIVALS",
     "RULES",
     "SCALES",
+    "TRANSFORMER",
     "TRIAL_WIDTHS",
     "GivenPower",
     "LawQuestion",

@@ -24,6 +24,7 @@ from meanfield.nets.listed import ListedLayers, listed_layers
 from meanfield.nets.loop import TiedLoop
 from meanfield.nets.net import Net, Unit
 from meanfield.nets.recognised import as_family
+from meanfield.nets.residual import ResidualConvNet
 from meanfield.nets.transformer import TokenStream
 from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
@@ -50,6 +51,7 @@ from meanfield.transfer.starting import (
     NOTABLE,
     change_that_carries,
     departures,
+    differ_in_width,
     is_convolutional,
     is_plain,
     rate_stays,
@@ -60,6 +62,8 @@ from meanfield.transfer.trials import (
     PLAIN_CONVOLUTIONAL_TRAINED,
     POST_NORM_TRAINED,
     PRE_NORM_TRAINED,
+    RESIDUAL_CONVOLUTIONAL_TRAINED,
+    UNTRIED_WIDTHS,
     WITHOUT_DATA_OVER_WIDTHS,
 )
 
@@ -415,8 +419,9 @@ def question_warnings(rule: str, start: CarriedNet, end: CarriedNet) -> tuple[st
     sentences = []
     if differ_in_batch(start, end):
         sentences.append(batch_warning(start, end))
-    if rule != "power_law" and widens(start, end):
-        sentences.append(WITHOUT_DATA_OVER_WIDTHS)
+    if rule != "power_law" and differ_in_width(start, end):
+        untried = UNTRIED_WIDTHS.format(optimizer="AdamW" if isinstance(end, TiedLoop) else "descent")
+        sentences.append(WITHOUT_DATA_OVER_WIDTHS if widens(start, end) else untried)
     if start.depth != end.depth and isinstance(end, TiedLoop):  # whose rule is of signs, which AdamW begins with
         parts = [part for name in ("adamw", "sgd") for part in departures(end, name)]
         sentences += [f"{part}; {AT_TWO_DEPTHS}" for part in dict.fromkeys(parts)]
@@ -435,7 +440,17 @@ def question_warnings(rule: str, start: CarriedNet, end: CarriedNet) -> tuple[st
             f"{PLAIN_CONVOLUTIONAL_TRAINED}: a rate that this rule carries from 2 to 8 layers is up to 4 times too "
             f"large; {AT_TWO_DEPTHS}"
         )
+    if start.depth != end.depth and all(_is_residual_convolutional(net) for net in (start, end)):
+        sentences.append(
+            f"{RESIDUAL_CONVOLUTIONAL_TRAINED}: a rate that this rule carries from 2 to 16 blocks is up to 2 times too "
+            "large; give optimizer= and data=, or tune at two depths"
+        )
     return tuple(sentences)
+
+
+def _is_residual_convolutional(net: CarriedNet) -> bool:
+    """Whether a net is like the residual convolutional ones of the trials."""
+    return isinstance(net, ResidualConvNet) and net.scaling == "init" and net.block_depth == 1
 
 
 def differ_in_batch(start: CarriedNet, end: CarriedNet) -> bool:

@@ -19,7 +19,7 @@ from meanfield.optimizers.base import Optimizer
 from meanfield.optimizers.by_name import Hybrid
 from meanfield.optimizers.schedules import Exponential
 from meanfield.transfer.starting import trial_name
-from meanfield.transfer.trials import FINDER_UNDER_ADAMW
+from meanfield.transfer.trials import FINDERS
 
 # As torch-lr-finder has them: the weight of a new loss in the smoothed one; how many times the least smoothed loss is
 # divergence; and the first and the last steps, where the steepest descent is not looked for.
@@ -137,8 +137,8 @@ def range_test(
     )
     if not 0 < low / high < 1:
         raise ValueError(f"low is {low:g} and high is {high:g}; the rate grows by a factor: low / high lies in (0, 1)")
-    if trial_name(optimizer) == "adamw":
-        warnings.warn(FINDER_UNDER_ADAMW, PremiseWarning, stacklevel=2)
+    if known := FINDERS.get(trial_name(optimizer)):
+        warnings.warn(known, PremiseWarning, stacklevel=2)
     test = RangeTest(steps, low, high)
     run = test.run(
         net,

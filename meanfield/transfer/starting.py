@@ -46,10 +46,12 @@ from meanfield.transfer.trials import (
     OF_FIRST,
     OF_LION,
     OF_MOMENTUM,
+    OF_TIED,
     OTHER_LOOPS,
     OUTPUTS_UNDER_DESCENT,
     OVER_WIDTH,
     PLAIN,
+    PLAIN_CONNECTED,
     PLAIN_CONVOLUTIONAL,
     POST_NORM,
     PRE_NORM,
@@ -131,7 +133,9 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
     sentences = slopes_parts(_families(net), optimizer)
     if not isinstance(net, TokenStream | TiedLoop):
         sentences += under_muon(optimizer)
-    if isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid):
+    if isinstance(net, TokenStream) and net.is_tied:
+        sentences.append(OF_TIED)
+    elif isinstance(net, TokenStream) and (net.input_law == "tokens" or net.output_grid or _has_factors(net)):
         sentences.append(OF_CHARACTERS)
     if isinstance(net, TiedLoop) and not _families(net):
         sentences.append(OTHER_LOOPS)
@@ -303,13 +307,19 @@ def _families(net: Net) -> list[str]:
     """Those of the families above that the net belongs to."""
     belongs = {
         PLAIN: is_plain(net),
+        PLAIN_CONNECTED: is_plain(net) and kind_of_net(net) == CONNECTED,
         PLAIN_CONVOLUTIONAL: is_plain(net) and is_convolutional(net),
-        PRE_NORM: isinstance(net, TokenStream) and net.is_pre_norm,
+        PRE_NORM: isinstance(net, TokenStream) and net.is_pre_norm and not (net.is_tied or _has_factors(net)),
         POST_NORM: isinstance(net, TokenStream) and not net.is_pre_norm,
         LINEAR_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 1,
         ROOT_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 0.5,
     }
     return [family for family, is_it in belongs.items() if is_it]
+
+
+def _has_factors(net: TokenStream) -> bool:
+    """Whether a Transformer multiplies its branches by a factor that depends on the depth, or has its weights do so."""
+    return getattr(net, "scaling", "none") != "none"
 
 
 def slopes_part(family: str, optimizer: str) -> str:
@@ -319,8 +329,9 @@ def slopes_part(family: str, optimizer: str) -> str:
         return ""
     tuned, of_step, data = SLOPES[family][optimizer]
     return (
-        f"tuned rates of {family} fell as L^({tuned:.2f}) under {trains(optimizer)} in trials {data} where its first "
-        f"step says L^({max(of_step):.2f}) to L^({min(of_step):.2f})"
+        f"tuned rates of {family} fell as L^({tuned:.2f}) under {trains(optimizer)} in trials {data} where "
+        f"{'its first step' if trains(optimizer) == optimizer else 'a step in noise'} says L^({max(of_step):.2f}) to "
+        f"L^({min(of_step):.2f})"
     )
 
 

@@ -154,10 +154,12 @@ CALIBRATIONS: Mapping[str, Mapping[str, Calibration]] = {
     MUON_ADAMW: _MUON_ADAMW,
 }
 
-# Slopes over depths 2 .. 16 where they part: tuned, by the first step of all layers, relative and outputs, and on what;
+# Slopes over depths 2 .. 16 where they part: tuned, by the first step of all layers, relative and outputs, or by a step
+# in noise, relative and of the last layer, and on what;
 # of plain convolutional nets over 2 .. 8, as deeper ones did not learn.
-PLAIN, PLAIN_CONVOLUTIONAL, PRE_NORM, POST_NORM, LINEAR_LOOPS, ROOT_LOOPS = (
+PLAIN, PLAIN_CONNECTED, PLAIN_CONVOLUTIONAL, PRE_NORM, POST_NORM, LINEAR_LOOPS, ROOT_LOOPS = (
     "plain nets",
+    "plain fully-connected nets",
     "plain convolutional nets",
     "pre-norm Transformers",
     "post-norm Transformers",
@@ -165,7 +167,8 @@ PLAIN, PLAIN_CONVOLUTIONAL, PRE_NORM, POST_NORM, LINEAR_LOOPS, ROOT_LOOPS = (
     "loops of factor L^(-1/2)",
 )
 ON_DIGITS, ON_MNIST = "on digits,", "on MNIST, of 32 channels,"
-SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, float, float], str]]] = {
+SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, ...], str]]] = {
+    PLAIN_CONNECTED: {MUON_ADAMW: (-1.00, (-1.16, -1.35), ON_DIGITS)},
     PLAIN_CONVOLUTIONAL: {"sgd": (-2.47, (-1.37, -1.58, -1.31), ON_MNIST)},
     PRE_NORM: {
         "sgd": (-0.35, (-1.16, -0.79, -0.68), ON_MNIST),
@@ -189,6 +192,11 @@ SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, float, float], str]]
 PLAIN_CONVOLUTIONAL_TRAINED = (
     f"tuned rates of {PLAIN_CONVOLUTIONAL} of 32 channels fell as L^(-2.47 +- 0.10) over 2 to 8 layers in eight epochs "
     "on MNIST, where one step on white inputs and labels says L^(-1.49)"
+)
+RESIDUAL_CONVOLUTIONAL_TRAINED = (
+    "tuned rates of residual convolutional nets of variance 1/K, 16 channels, fell over 2 to 16 blocks as K^(-1.23 +- "
+    "0.04) on digits and as K^(-1.39 +- 0.10) and, with more pixels, K^(-1.54 +- 0.08) on MNIST, where one step on "
+    "white inputs and labels says K^(-1.20)"
 )
 PRE_NORM_TRAINED = (
     f"tuned rates of {PRE_NORM} fell as L^(-0.57 +- 0.06) over 2 to 16 units in one epoch on digits, and in eight on "
@@ -236,13 +244,16 @@ GPTS_OVER_WIDTH: Mapping[str, str] = {
     "parameters by a table"
     for name, octaves in (("adamw", "-1.66 +- 0.04"), ("muon-adamw", "-0.54 +- 0.02"))
 }
-# How far a learning-rate finder was from tuned rates.
-FINDER_UNDER_ADAMW = (
-    "under AdamW rates of a range test were far from tuned ones in 16 small residual nets that learn (E2c): a tenth of "
-    "that of the least loss was 5 to 58 times as large, that of the steepest descent 5 to 11 times in fully-connected "
-    "nets and 0.03 to 0.2 times in convolutional ones; begin at `meanfield.starting_rate`, which named 0.76 to 1.4 "
-    "times the tuned rate of 12 others (E2d)"
-)
+# How far a learning-rate finder was from tuned rates, by the optimizer.
+FINDERS: Mapping[str, str] = {
+    "adamw": "under AdamW rates of a range test were far from tuned ones in 16 small residual nets that learn (E2c): a "
+    "tenth of that of the least loss was 5 to 58 times as large, that of the steepest descent 5 to 11 times in "
+    "fully-connected nets and 0.03 to 0.2 times in convolutional ones; begin at `meanfield.starting_rate`, which named "
+    "0.76 to 1.4 times the tuned rate of 12 others (E2d)",
+    "muon-adamw": "under Muon with AdamW rates of a range test were far from tuned ones in small plain and residual "
+    "nets that learn: a tenth of that of the least loss was 1.8 to 9.2 times as large, that of the steepest descent "
+    "0.05 to 45 times; begin at `meanfield.starting_rate`",
+}
 # Units or channels of the nets of the trials; others are wide from twice as many on, where this was met (E1j, E2f).
 TRIAL_WIDTHS, NOTABLE_WIDTH = {CONNECTED: 64, CONVOLUTIONAL: 16}, 2
 OF_WIDER_NETS = (
@@ -285,6 +296,11 @@ OVER_WIDTH: Mapping[str, str] = {
 
 # The tuned optimizers: what others do has not been tried.
 TRIED = ("sgd", "adamw", "muon", "muon-adamw")
+OF_TIED = (
+    "tuned rates of looped GPTs of characters that learn, a block of 32 channels that is applied 1 to 8 times under "
+    "AdamW, went as L^(0.02) with branches times L^(-1/2) and as L^(0.11) with 1/L, where one step of all layers says "
+    "L^(-0.68) and L^(0.01) (L7b, T5)"
+)
 OF_CHARACTERS = (
     "tuned rates of GPTs of characters that learn, of 32 channels under AdamW, fell as L^(-0.14), not L^(-0.49) as one "
     "step says, with branches times L^(-1/2); with 1/L they stayed, as it says (E1e)"

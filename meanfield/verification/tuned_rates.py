@@ -145,6 +145,15 @@ def drawn_slope(at: xr.Dataset, scale: str) -> tuple[float, float]:
     return float(weights @ np.log10(values)), float(np.sqrt(weights**2 @ errors**2))
 
 
+def counted(at: xr.Dataset, learns: xr.DataArray) -> xr.Dataset:
+    """One family at the depths through which its slope goes: of those with a tuned rate the ones that learn.
+
+    All with a tuned rate, where fewer than two of them learn.
+    """
+    learned = with_minima(at.isel(depth=np.flatnonzero(learns.values)))
+    return learned if learned.sizes["depth"] > 1 else with_minima(at)
+
+
 def variance_of_nets(at: xr.Dataset) -> xr.DataArray:
     """The part of the squared errors of log10 of tuned rates that is the scatter of nets, which more nets reduce.
 

@@ -27,14 +27,14 @@ from meanfield.optimizers import IN_NOISE
 from meanfield.simulation import WITH_STABLE_RATE
 from meanfield.theory import scales_at
 from meanfield.transfer import RangeTest, Tuning, tune_all
-from meanfield.verification import Finding, tuned_rates
+from meanfield.verification import Finding, span, tuned_rates
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
 from sims.common.datasets import Variable, attributes, over
 from sims.common.report import Report, folded
 from sims.common.results import Results
 from sims.common.study import Study, run_as_command
-from sims.common.tables import Column, Table, fitted, number, signed
+from sims.common.tables import MISSING, Column, Table, fitted, number, signed
 from sims.common.training_data import (
     FAMILIES,
     OF_CHANNELS,
@@ -415,17 +415,23 @@ HEADING = (
 
 
 def _slope_column(header: str, cell: Callable[[xr.Dataset], str]) -> Column:
-    """Of the depths that have a tuned rate."""
-    return Column(header, lambda at: cell(tuned_rates.with_minima(at)))
+    """Through the depths that count."""
+    return Column(header, lambda at: cell(tuned_rates.counted(at, tuned_rates.learning(at))))
 
 
 def _law_cell(at: xr.Dataset) -> str:
     return number(claims.law_slope(at) if str(at["family"].values) in claims.PLAIN else np.nan)
 
 
+def _depths(at: xr.Dataset) -> str:
+    return span(at["depth"]) if at.sizes["depth"] else MISSING
+
+
+THAT_COUNT = "depths that learn, or all where these are fewer than two"
+
+
 def _slope_title(dataset: xr.Dataset) -> str:
-    first, *_, last = dataset["depth"].values
-    return f"Slopes in depth over {first} .. {last} (papers: means over the data sets of table 1)"
+    return f"Slopes over {THAT_COUNT} (papers: means over the data sets of table 1)"
 
 
 SLOPE_TABLE = Table(
@@ -434,6 +440,7 @@ SLOPE_TABLE = Table(
     ["family"],
     "family",
     [
+        _slope_column("depths", _depths),
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
         _slope_column("one step", lambda at: number(claims.scale_slope(at, conclusions.own_scale(at)))),
         _slope_column("off", lambda at: signed(conclusions.distance(at))),
@@ -447,8 +454,7 @@ SLOPE_TABLE = Table(
 
 
 def _brief_title(dataset: xr.Dataset) -> str:
-    first, *_, last = dataset["depth"].values
-    return f"Slope over depths {first} .. {last} of the tuned rate, beside one step of {dataset.attrs['optimizer']}"
+    return f"Slope of the tuned rate over {THAT_COUNT}, beside one step of {dataset.attrs['optimizer']}"
 
 
 BRIEF = Table(
@@ -457,6 +463,7 @@ BRIEF = Table(
     ["family"],
     "family",
     [
+        _slope_column("depths", _depths),
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
         _slope_column("one step", lambda at: number(claims.scale_slope(at, conclusions.own_scale(at)))),
         _slope_column("off", lambda at: signed(conclusions.distance(at))),
@@ -544,6 +551,7 @@ def _step_columns(dataset: xr.Dataset) -> list[Column]:
     """Slopes of all scales of one step that this run has."""
     others = [("descent_", "outputs"), ("descent_", "relative"), *product([tuned_rates.NOISE], OF)]
     return [
+        _slope_column("depths", _depths),
         _slope_column("tuned rate", lambda at: fitted(tuned_rates.tuned_slope(at))),
         *map(_step_column, OF),
         *(_step_column(of, whose) for whose, of in others if f"{whose}{of}_scale" in dataset),

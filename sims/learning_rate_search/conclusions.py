@@ -7,6 +7,7 @@ import xarray as xr
 
 from meanfield.common import Array
 from meanfield.transfer import CALIBRATIONS, step_that_names, untried
+from meanfield.transfer import TRANSFORMER as TRANSFORMERS
 from meanfield.verification import Finding, Verdict, combined, tuned_rates
 from sims.common.report import answer, folded
 from sims.common.training_data import TRANSFORMER
@@ -21,9 +22,15 @@ HARDLY = (
 )
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
-# How families begin whose tuned rates left one step in trials (T4, E1d, E1e), and without normalisation under descent
-# (E1b).
-LEAVING, LEAVING_DESCENT = (TRANSFORMER, "loop"), "cnn"
+# How families begin whose tuned rates left one step in trials (T4, E1d, E1e), and those that did under an optimizer and
+# without normalisation (E1b).
+LEAVING = (TRANSFORMER, "loop")
+LEAVING_UNDER = {
+    "sgd": ("cnn",),
+    "sgd_momentum": ("cnn",),
+    "muon-adamw": ("mlp",),
+}
+NORMALISED = "batch norm"
 
 BEGIN, SEARCH = "to begin a search take mf.starting_rate", "search widely (mf.tuned_rate)"
 
@@ -45,7 +52,12 @@ def _where(dataset: xr.Dataset) -> str:
 
 
 def _families(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
-    return {str(family): tuned_rates.family_at(dataset, family) for family in dataset["family"].values}
+    """At the depths through which slopes go."""
+    learns = tuned_rates.learning(dataset)
+    return {
+        str(family): tuned_rates.counted(dataset.sel(family=family), learns.sel(family=family))
+        for family in dataset["family"].values
+    }
 
 
 def own_scale(at: xr.Dataset) -> str:
@@ -80,11 +92,12 @@ def advice(dataset: xr.Dataset) -> str:
         least = "two seeds or more must have a minimum between the least and the largest rate that was tried"
         return folded(f"No net of this run has a tuned rate: {least}.", "", 0)
     learns = "" if tuned_rates.learning(dataset).any() else HARDLY
+    families = list(map(str, dataset["family"].values))
     words = [
         learns,
-        f"In practice: {to_do(list(map(str, dataset['family'].values)), dataset.attrs['optimizer'])}",
+        f"In practice: {to_do(families, dataset.attrs['optimizer'])}",
         f"Here {_where(dataset)}.",
-        with_nothing_tuned(dataset.attrs["optimizer"], stable, 10 ** ratio[known]),
+        with_nothing_tuned(families, dataset.attrs["optimizer"], stable, 10 ** ratio[known]),
         f"A tuned rate from one seed is uncertain by {np.median(spreads(dataset)):.2f} decades in the median net:"
         f" losses are rugged where training is barely stable. {seeds_needed(dataset)}",
     ]
@@ -93,12 +106,13 @@ def advice(dataset: xr.Dataset) -> str:
 
 def to_do(families: list[str], optimizer: str) -> str:
     """How to tune nets of these families, as nets that learn say."""
+    under = LEAVING_UNDER.get(optimizer, ())
     leaving = [
         family
         for family in families
-        if family.startswith(LEAVING)
-        or (optimizer in ("sgd", "sgd_momentum") and family.startswith(LEAVING_DESCENT) and "batch norm" not in family)
+        if family.startswith(LEAVING) or (family.startswith(under) and NORMALISED not in family)
     ]
+    normalised = [family for family in families if NORMALISED in family]
     words = []
     if len(leaving) < len(families):
         others = " but for those below" if leaving else ""
@@ -108,24 +122,35 @@ def to_do(families: list[str], optimizer: str) -> str:
         )
     if leaving:
         words.append(
-            f"Tune {', '.join(leaving)} at two depths that are far apart: in trials of nets that learn their rates "
-            "left one step."
+            f"Tune {', '.join(leaving)} at two depths that are far apart: in trials their rates left one step."
+        )
+    if normalised:
+        words.append(
+            f"Check {', '.join(normalised)} at a second depth: trials have not decided whether one step says how rates "
+            "go with batch normalisation."
         )
     if few := untried(optimizer):
         words.append(f"Check at a second depth: {few}.")
     return " ".join(words)
 
 
-def with_nothing_tuned(optimizer: str, stable: str, ratio: Array) -> str:
+def with_nothing_tuned(families: list[str], optimizer: str, stable: str, ratio: Array) -> str:
+    """How to begin a search, and what a stable rate says."""
+    begin = BEGIN if all(is_named(family, optimizer) for family in families) else SEARCH
     if stable != named_rates.OWN_STABLE and optimizer != "sgd":
         none = f"2 / lambda_max (mf.stable_rate), of gradient descent, says nothing of {optimizer}"
-        begin = BEGIN if step_that_names(optimizer) in CALIBRATIONS else SEARCH
         return f"With nothing tuned: {begin}; {none}."
     named = "2 / lambda_max" if optimizer == "sgd" else f"the stable rate of {optimizer} at initialisation"
     return (
         f"With nothing tuned: the tuned rate is {ratio.min():.2g} to {ratio.max():.2g} times {named} (mf.stable_rate) "
-        f"over all nets of this run that have a minimum, in the median {np.median(ratio):.2g} times; {BEGIN}."
+        f"over all nets of this run that have a minimum, in the median {np.median(ratio):.2g} times; {begin}."
     )
+
+
+def is_named(family: str, optimizer: str) -> bool:
+    """Whether `meanfield.starting_rate` has a constant for nets of this family."""
+    kind = TRANSFORMERS if family.startswith(TRANSFORMER) else named_rates.KINDS[named_rates.kind_of(family)]
+    return kind in CALIBRATIONS.get(step_that_names(optimizer), {})
 
 
 def spreads(dataset: xr.Dataset) -> Array:

@@ -250,7 +250,7 @@ CLAIMS = (
         ),
         replaced_by="plain CNNs fall as L^(-2.47 +- 0.10) over 2 to 8 layers (-2.7 from 2 to 4, -2.3 from 4 to 8); "
         "residual ones as K^(-1.60 +- 0.13) and post-norm Transformers, from 4 to 8 units, as L^(-1.00 +- 0.10), "
-        "inside the range or at its edge",
+        "inside the range or not surely beyond its edge",
         premise=LATER,
         preset=PRESET,
     ),

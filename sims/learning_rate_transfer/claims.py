@@ -190,7 +190,8 @@ CLAIMS = (
         kind=Kind.OWN,
         source="docs/theory.md section 15",
         statement="a rate carried by the finite-depth rule costs less training loss than an unchanged one, on average "
-        "over the two of six families whose rate it changes: plain nets and residual ones of variance 1/K",
+        "over the two whose rate it changes of the four families that it serves: plain fully-connected nets and "
+        "residual ones of variance 1/K",
         brief="a rate carried by the finite-depth rule costs less than an unchanged one",
         printed="no sentence of a paper: a rule of our own, the scale at finite depth in place of L^(-3/2)",
         hypotheses=DESCENT,

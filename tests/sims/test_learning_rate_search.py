@@ -121,8 +121,8 @@ def test_only_gradient_descent_is_held_to_the_curvature(made_up):
     assert len(by_lion) == len(claims.findings(made_up.assign_attrs(optimizer="sgd"))) - 1
     assert not any("lambda_max" in finding.claim for finding in by_lion)
     ratio = np.array([0.009, 0.019])
-    assert "says nothing of lion" in conclusions.with_nothing_tuned("lion", "stable_rate", ratio)
-    assert "0.009 to 0.019 times" in conclusions.with_nothing_tuned("sgd", "stable_rate", ratio)
+    assert "says nothing of lion" in conclusions.with_nothing_tuned(["mlp"], "lion", "stable_rate", ratio)
+    assert "0.009 to 0.019 times" in conclusions.with_nothing_tuned(["mlp"], "sgd", "stable_rate", ratio)
 
 
 def test_slopes_and_errors_are_those_of_least_squares(made_up):
@@ -261,7 +261,27 @@ def test_nets_that_left_one_step_are_tuned_at_two_depths():
     assert "Tune" in conclusions.to_do(["cnn"], "sgd_momentum")
     assert "Tune" not in conclusions.to_do(["cnn batch norm"], "sgd")
     assert "Check at a second depth: no trial has trained nets by sophia" in conclusions.to_do(["mlp"], "sophia")
-    assert "second depth" not in conclusions.to_do(["mlp"], "muon-adamw")
+    assert "second depth" not in conclusions.to_do(["residual mlp init"], "muon-adamw")
+    assert "Tune mlp at two depths" in conclusions.to_do(["mlp", "residual mlp init"], "muon-adamw")
+    normalised = conclusions.to_do(["residual cnn init batch norm on mnist"], "adamw")
+    assert "Check residual cnn init batch norm on mnist at a second depth" in normalised
+
+
+@pytest.mark.parametrize(
+    ("family", "optimizer", "named"),
+    [
+        ("mlp", "muon-adamw", True),
+        ("residual cnn init on mnist", "muon-adamw", True),
+        ("transformer pre", "muon-adamw", False),
+        ("transformer pre", "sgd_momentum", False),
+        ("transformer pre", "adamw", True),
+        ("mlp", "sophia", False),
+    ],
+)
+def test_a_starting_rate_is_advised_where_the_library_has_a_constant(family, optimizer, named):
+    assert conclusions.is_named(family, optimizer) is named
+    said = conclusions.with_nothing_tuned([family], optimizer, "stable_rate", np.array([1.0]))
+    assert ("mf.starting_rate" in said) is named
 
 
 def test_report_and_figure(finished):

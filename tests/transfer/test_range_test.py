@@ -12,8 +12,8 @@ DATA = RNG.standard_normal((96, 8)) + 2 * np.eye(3, 8)[LABELS], LABELS
 NET = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
 TESTED = {"batch_size": 16, "low": 1e-5, "steps": 80}
 SEED = 7
-# What is said of range tests under AdamW has a test of its own.
-pytestmark = pytest.mark.filterwarnings("ignore:under AdamW rates of a range test")
+# What is said of range tests under AdamW and Muon has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:under .*AdamW rates of a range test")
 
 
 def test_losses_are_those_of_training_whose_rate_grows(tmp_path):
@@ -64,9 +64,10 @@ def test_what_has_no_suggestion_says_so(data, changes, missing):
         assert np.isnan(found[f"seed_{name}"]).all()
 
 
-def test_range_tests_under_adamw_are_known_to_be_far_off():
-    with pytest.warns(mf.PremiseWarning, match="5 to 58 times as large, .* begin at `meanfield.starting_rate`"):
-        mf.range_test(NET, DATA, seeds=1, optimizer="adamw", **TESTED)
+@pytest.mark.parametrize(("optimizer", "times"), [("adamw", "5 to 58 times"), ("muon-adamw", "1.8 to 9.2 times")])
+def test_range_tests_that_are_known_to_be_far_off_say_so(optimizer, times):
+    with pytest.warns(mf.PremiseWarning, match=f"{times} as large, .* begin at `meanfield.starting_rate`"):
+        mf.range_test(NET, DATA, seeds=1, optimizer=optimizer, **TESTED)
 
 
 def test_seeds_without_a_suggestion_count_for_nothing():

@@ -13,7 +13,15 @@ from meanfield.optimizers import SGD, AdamW, Hybrid, Muon
 from meanfield.quantities.registry import SHARES
 from meanfield.quantities.step_scales import median_over_draws, median_scale
 from meanfield.transfer.law_quantities import statistic_of
-from meanfield.transfer.starting import against_width, beyond_widths, differ_in_width, other_batch, rate_stays, widens
+from meanfield.transfer.starting import (
+    against_width,
+    beyond_widths,
+    departures,
+    differ_in_width,
+    other_batch,
+    rate_stays,
+    widens,
+)
 from meanfield.transfer.trials import CALIBRATIONS, CONNECTED, CONVOLUTIONAL, SCALES, TRANSFORMER
 from meanfield.verification.laws import OF_OUTER_QUANTILES
 
@@ -425,7 +433,47 @@ def test_loops_are_warned_of_without_data(alpha, tuned):
     assert all("GivenPower.through" in sentence for sentence in sentences)
     for sentence, slope in zip(sentences, tuned or ["this one was not"], strict=True):
         assert (f"fell as L^({slope})" if tuned else slope) in sentence
-    assert not mf.explain_transfer(0.1, loop, loop.replace(width=128)).warnings
+    (over_width,) = mf.explain_transfer(0.1, loop, loop.replace(width=128)).warnings
+    assert "with their width under AdamW was not tried" in over_width
+
+
+VIT = {"depth": 4, "width": 16, "heads": 2, "tokens": 4, "outputs": 5, "head": "fan_in"}
+GPT = VIT | {"vocabulary": 5, "causal": True, "readout": "every"}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (GPT, ("fell as L^(-0.64)", "with 1/L they stayed")),
+        (GPT | {"scaling": "multiplier_linear"}, ("with 1/L they stayed",)),
+        (GPT | {"scaling": "multiplier_sqrt", "tied": True}, ("looped GPTs",)),
+        (VIT, ("fell as L^(-0.64)",)),
+        (VIT | {"scaling": "multiplier_linear"}, ("with 1/L they stayed",)),
+    ],
+)
+def test_transformers_are_told_of_those_like_them(options, told):
+    """Of pre-norm ones without factors on branches, of GPTs of characters, which had some, and of looped ones."""
+    said = departures(mf.Transformer(**options), "adamw")
+    assert len(said) == len(told)
+    assert all(any(words in each for each in said) for words in told)
+
+
+def test_residual_convolutional_nets_are_told_of_trials_without_data():
+    """Over the depth, of variance 1/K and branches of one layer, and of no other."""
+    sizes = {"grid": (4,), "kernel": (3,), "channels": 64, "readout": "convolution"}
+    net = mf.ResidualConvNet(depth=4, **sizes)
+    (sentence,) = mf.explain_transfer(0.1, net, net.replace(depth=16)).warnings
+    assert "up to 2 times too large" in sentence
+    others = net.replace(scaling="multiplier_sqrt"), mf.ResidualMLP(depth=4, width=64)
+    for other in others:
+        assert not [said for said in mf.explain_transfer(0.1, other, other.replace(depth=16)).warnings if "1/K" in said]
+
+
+def test_plain_nets_are_told_that_widths_were_not_tried():
+    net = mf.MLP(depth=4, width=512)
+    (sentence,) = mf.explain_transfer(0.1, net, net.replace(width=2048)).warnings
+    assert "with their width under descent was not tried" in sentence
+    assert not mf.explain_transfer(0.1, net, net.replace(depth=8)).warnings
 
 
 def test_residual_nets_with_batch_normalisation_go_by_the_outputs():
