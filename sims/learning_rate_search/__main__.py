@@ -384,6 +384,7 @@ def _one_step(tunings: Sequence[Tuning], families: Sequence[str], depths: Sequen
 # What is printed.
 
 WORDS = {
+    "depths": "through which a slope goes: those with a tuned rate that learn, or all with one if fewer than two do.",
     "tuned rate": "the learning rate that minimises the loss on all training data after the last step: the vertex of a "
     "parabola of ln(loss) over log10(rate) for every seed, or without one the rate of the least loss; and the "
     "geometric mean of these over seeds.",
@@ -427,16 +428,9 @@ def _depths(at: xr.Dataset) -> str:
     return span(at["depth"]) if at.sizes["depth"] else MISSING
 
 
-THAT_COUNT = "depths that learn, or all where these are fewer than two"
-
-
-def _slope_title(dataset: xr.Dataset) -> str:
-    return f"Slopes over {THAT_COUNT} (papers: means over the data sets of table 1)"
-
-
 SLOPE_TABLE = Table(
     "slope table",
-    _slope_title,
+    "Slopes in depth (papers: means over the data sets of table 1)",
     ["family"],
     "family",
     [
@@ -454,7 +448,7 @@ SLOPE_TABLE = Table(
 
 
 def _brief_title(dataset: xr.Dataset) -> str:
-    return f"Slope of the tuned rate over {THAT_COUNT}, beside one step of {dataset.attrs['optimizer']}"
+    return f"Slope of the tuned rate in depth, beside one step of {dataset.attrs['optimizer']}"
 
 
 BRIEF = Table(
