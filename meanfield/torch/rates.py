@@ -54,6 +54,7 @@ from meanfield.transfer.trials import (
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
+    OF_BATCH_NORM,
     OF_CHARACTERS,
     PLAIN,
     PLAIN_CONNECTED,
@@ -110,6 +111,11 @@ def is_like_residual(kind: str, model: nn.Module, *measured: xr.Dataset) -> bool
     """Whether models are like the residual nets whose rates trials followed over widths: without normalisation."""
     norms = any("norm" in type(module).__name__.lower() for module in model.modules())
     return kind != "transformer" and not norms and not is_plain(*measured)
+
+
+def is_batch_normalised(model: nn.Module) -> bool:
+    """Whether a module normalises over its batch, by its class."""
+    return any("batchnorm" in type(module).__name__.lower() for module in model.modules())
 
 
 def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
@@ -330,6 +336,7 @@ def carry(
         require_last(scales, of)
     rates = {each: _carried(rate, both, each) for each in SCALES}
     said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
+    said += [OF_BATCH_NORM] if deepens and is_batch_normalised(shown) else []
     if widened and (stays or (residual and goes_by_relative(of, name))):
         said.append(beyond_widths(name, KINDS[kind], [scales.attrs["width"] for scales in both]))
     elif widened:

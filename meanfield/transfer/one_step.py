@@ -28,6 +28,7 @@ from meanfield.transfer.starting import (
     descends,
     differ_in_width,
     goes_by_relative,
+    is_batch_normalised,
     kind_of_net,
     trains,
     trial_name,
@@ -36,6 +37,7 @@ from meanfield.transfer.starting import (
     width_of,
 )
 from meanfield.transfer.trials import (
+    OF_BATCH_NORM,
     SCALES,
     STAYS,
 )
@@ -165,6 +167,7 @@ class OneStep(Rule):
         if len(start.units) != len(end.units):
             name = trial_name(self.optimizer)
             sentences += [*departures(start, name), *departures(end, name)]
+            sentences += [OF_BATCH_NORM] if is_batch_normalised(end) else []
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")

@@ -17,6 +17,7 @@ from meanfield.common.validation import PremiseWarning, require_choice
 from meanfield.execution.training import step_scales
 from meanfield.execution.workers import Workers
 from meanfield.nets.loop import TiedLoop
+from meanfield.nets.maps import BatchNormalisation
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
@@ -140,6 +141,11 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
     if isinstance(net, TiedLoop) and not _families(net):
         sentences.append(OTHER_LOOPS)
     return tuple(sentences)
+
+
+def is_batch_normalised(net: Net) -> bool:
+    """Whether a net normalises over its batch somewhere."""
+    return any(isinstance(part, BatchNormalisation) for unit in net.units for part in unit.maps)
 
 
 def under_muon(optimizer: str) -> list[str]:

@@ -420,6 +420,14 @@ def test_plain_convolutional_models_are_told_of_those_of_the_trials():
     assert said["adamw"] == set()
 
 
+def test_batch_normalised_models_over_depth_are_told_that_it_is_open():
+    how = {"optimizer": "adamw", "draws": 2}
+    for deep, told in ((2, True), (1, False)):
+        nets = models.ResNet, partial(models.ResNet, deep, channels=8 // deep)
+        _, said = sentences_of(mft.carry, 0.1, *nets, cross_entropy, [models.images()], **how)
+        assert bool([each for each in said if "is open (E1c)" in each]) is told
+
+
 class Joined(nn.Sequential):
     """What it reads, and what it makes of that behind it, as in a DenseNet."""
 

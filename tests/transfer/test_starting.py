@@ -480,7 +480,10 @@ def test_residual_nets_with_batch_normalisation_go_by_the_outputs():
     """As those without; plain ones by the relative change, with it and without."""
     start = of_widths(16, stem=1)[0]
     normalised = [mf.with_batch_normalisation(net) for net in (start, start.replace(depth=4))]
-    assert carried(*normalised, optimizer="adamw", batch_size=16).of == "outputs"
+    transfer = carried(*normalised, optimizer="adamw", batch_size=16)
+    assert transfer.of == "outputs"
+    assert [each for each in transfer.warnings if "is open (E1c)" in each]
+    assert not [each for each in carried(start, start.replace(depth=4), optimizer="adamw").warnings if "E1c" in each]
     plain = mf.MLP(depth=2, width=16, input_width=8, outputs=3)
     normalised = [mf.with_batch_normalisation(net) for net in (plain, plain.replace(depth=4))]
     assert carried(*normalised, batch_size=16).of == "relative"
