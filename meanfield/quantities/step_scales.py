@@ -29,28 +29,33 @@ def update_estimates(values: Mapping[str, Array]) -> Estimates:
     """All that `scale_estimates` and `energy_quantiles` say, with the means over draws of S_l and of its mean over l.
 
     Args:
-        values: update_energy and what `scale_estimates` takes.
+        values: update_energy and what `scale_estimates` takes; the mean over l is that of counted_update_energy where
+            that is given beside.
     """
     energy = values["update_energy"]
-    mean = summarise(energy.mean(axis=1, keepdims=True))
+    counted = values.get("counted_update_energy", energy)
+    mean = summarise(counted.mean(axis=1, keepdims=True))
     means: Estimates = {
         "update_energy": summarise(energy),
         "mean_update_energy": mean,
         "learning_rate_scale": inverse_root(mean),
     }
-    return means | energy_quantiles(energy) | scale_estimates(values)
+    return means | energy_quantiles(energy, counted) | scale_estimates(values)
 
 
 def scale_estimates(values: Mapping[str, Array]) -> Estimates:
     """What draws of relative_update_energy (N, L) and output_update_energy (N, 1) say, with their scales.
 
-    Where some l has no S_l / c_l (NaN), means over l leave it out. The last layer is the last l, but where
-    last_update_energy (N,) is given beside, which is the S_l / c_l of another.
+    Where some l has no S_l / c_l (NaN), means over l leave it out; they are over counted_relative_update_energy where
+    that is given beside and some l of it has a value. The last layer is the last l, but where last_update_energy (N,)
+    is given beside, which is the S_l / c_l of another.
     """
     relative, outputs = values["relative_update_energy"], values["output_update_energy"]
     last = values.get("last_update_energy", relative[:, -1])
-    absent = np.isnan(relative).any(axis=0)
-    there = relative[:, ~absent] if absent.any() else relative
+    counted = values.get("counted_relative_update_energy", relative)
+    counted = relative if np.isnan(counted).any(axis=0).all() else counted
+    absent = np.isnan(counted).any(axis=0)
+    there = counted[:, ~absent] if absent.any() else counted
     of_scales = {"relative": there.mean(axis=1), "last": last, "output": outputs[:, 0]}
     estimates: Estimates = {
         "relative_update_energy": summarise(relative),
@@ -68,11 +73,14 @@ def _scale_estimates(name: str, energies: Array) -> Estimates:
     return {name: inverse_root(summarise(energies[:, None])), f"{name}_quantile": _scale_quantiles(energies)}
 
 
-def energy_quantiles(energy: Array) -> Estimates:
-    """Of S_l over draws (N, L), and of the rate at which its mean over the layers of a draw is 1."""
+def energy_quantiles(energy: Array, counted: Array | None = None) -> Estimates:
+    """Of S_l over draws (N, L), and of the rate at which its mean over the layers of a draw is 1.
+
+    The mean is that of ``counted``, where it is given.
+    """
     return {
         "update_energy_quantile": quantiles(energy, np.array(SHARES)),
-        "learning_rate_scale_quantile": _scale_quantiles(energy.mean(axis=1)),
+        "learning_rate_scale_quantile": _scale_quantiles((energy if counted is None else counted).mean(axis=1)),
     }
 
 

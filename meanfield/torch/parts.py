@@ -108,6 +108,19 @@ def last_layer(model: nn.Module, made: Pass, modules: Collection[str] | None) ->
     return (below or weighted or calls)[-1]
 
 
+def stream_calls(model: nn.Module, made: Pass) -> list[Call]:
+    """The calls whose values carry the signal on: of blocks, and of layers outside of them below the head.
+
+    Those of all leaves, where there are none.
+    """
+    listed, top = blocks(model), head(model, made)
+    outside = {name for name in leaves(model) if not any(name.startswith(f"{block}.") for block in listed)}
+    layers = {name for name in outside if name != top and _has_matrix(model.get_submodule(name))}
+    outputs = {made.calls[number].place for number in made.outputs_at}
+    calls = [call for call in made.calls if call.module in {*listed, *layers} and call.place not in outputs]
+    return calls or [call for call in made.calls if call.module in leaves(model)]
+
+
 def block_calls(model: nn.Module, made: Pass) -> list[Call]:
     """The calls of blocks in a pass."""
     names = set(blocks(model))
@@ -344,6 +357,10 @@ def _is_layer(module: nn.Module) -> bool:
     """Whether it has a matrix of its own and no modules; no table of embeddings."""
     if isinstance(module, nn.Embedding) or any(True for _ in module.children()):
         return False
+    return _has_matrix(module)
+
+
+def _has_matrix(module: nn.Module) -> bool:
     return any(parameter.dim() > 1 for parameter in module.parameters(recurse=False))
 
 

@@ -373,10 +373,12 @@ def _require_tried(of: str | None, name: str, kind: str) -> None:
 
 
 def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:
-    """The rate by one scale, and its relative error; NaN where a last layer starts at 0."""
+    """The rate by one scale, and its relative error, 0 from a model to itself; NaN where a last layer starts at 0."""
     if any(scales[SCALES[of]].isnull() for scales in both):
         return float("nan"), float("nan")
     medians = [median_scale(scales, SCALES[of]) for scales in both]
+    if both[0] is both[1]:
+        return rate, 0.0
     return rate * medians[1][0] / medians[0][0], hypot(*(error for _, error in medians))
 
 

@@ -37,6 +37,7 @@ from meanfield.torch.parts import (
     last_layer,
     leaves,
     normalised,
+    stream_calls,
     weighted_leaves,
 )
 from meanfield.torch.passes import (
@@ -77,8 +78,10 @@ def step_scales(
 
     T is the exact first-order change of the value z of a module, by forward derivatives, and A the direction of the
     step: at rate 1 and without weight decay. Every draw takes initial weights and one of the batches. Four scales
-    follow, the rates at which a mean square is 1: that of the changes of all modules (learning_rate_scale), of the same
+    follow, the rates at which a mean square is 1: that of the changes of the layers (learning_rate_scale), of the same
     over the values (relative_), of the last layer's alone (last_) and of the outputs' (output_learning_rate_scale).
+    Layers are the modules that are chosen; or else the blocks, whose values carry the stream of a residual model on,
+    and the layers outside of blocks, below the head, as `meanfield.step_scales` has them.
 
     Args:
         model: a function without arguments that makes the model with its initial weights drawn, such as its class; or
@@ -110,15 +113,20 @@ def step_scales(
 
     Returns:
         Dataset as that of `meanfield.step_scales`, where ``layer`` counts the values in the order in which calls end,
-        with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes
-        say which value is the ``last_layer`` and its mean square in the first draw, the ``block_names`` of the model,
-        its ``width``, what most matrices have of outputs or output channels, how many of its inner layers were tried
-        for skip connections, ``tried_layers``, and the ``layers_led_around``, the ``batch_size``, along the first axis
-        of the first input, and of a first step of Adam the ``kept_share``, what its epsilon leaves of signs, with a
-        warning where that is less than half. With groups there is update_energy_of_group over ``group`` and ``layer``,
-        with its _stderr and _largest_share, the mean squares of the changes that each makes alone. Dimensionless. A
-        draw costs as much as two to four steps of training in the same precision, and singular values under optimizers
-        of matrices.
+        with coordinates ``module``, their names (#2 behind the second call), and ``kind``, their classes. Attributes:
+
+        - ``last_layer``: which value that is; ``last_mean_square``: its mean square in the first draw;
+        - ``counted``: the values that means over layers count;
+        - ``block_names``, ``width``: the blocks, and what most matrices have of outputs or output channels;
+        - ``tried_layers``, ``layers_led_around``: how many inner layers were tried for skip connections, and how many
+          something leads around;
+        - ``batch_size``: along the first axis of the first input;
+        - ``kept_share``: of a first step of Adam what its epsilon leaves of signs, with a warning where that is less
+          than half.
+
+        With groups there is update_energy_of_group over ``group`` and ``layer``, with its _stderr and _largest_share,
+        the mean squares of the changes that each makes alone. Dimensionless. A draw costs as much as two to four steps
+        of training in the same precision, and singular values under optimizers of matrices.
 
     Raises:
         TypeError, ValueError: what is no model, batch, loss or optimizer; no parameters; parameters that train and get
@@ -210,11 +218,13 @@ def _measured(
     if not wanted:
         raise ValueError("none of the modules is called with a tensor of floats as its value; choose others")
     last, in_blocks = last_layer(model, made, modules), block_calls(model, made)
+    counted = wanted if modules is not None else stream_calls(model, made)
     kinds = tuple(type(model.get_submodule(each.module)).__name__ for each in (*wanted, last))
     said: dict[str, Any] = {
         "last_layer": last.place,
         "last_kind": kinds[-1],
         "last_mean_square": float(last.size),
+        "counted": " ".join(each.place for each in counted),
         "blocks": len(in_blocks),
         "block_names": " ".join(dict.fromkeys(each.module for each in in_blocks)),
         "width": width_of(model),
@@ -232,7 +242,7 @@ def _measured(
     return _Draw(
         tuple(each.place for each in wanted),
         kinds[:-1],
-        _numbers(wanted, last, made),
+        _numbers(wanted, counted, last, made),
         np.array([[float(each.energy) for each in calls] for calls in by_group]),
         said,
         Described.of(model),
@@ -287,17 +297,20 @@ def _without(layer: nn.Module) -> Iterator[None]:
                 parameter.copy_(values)
 
 
-def _numbers(wanted: list[Call], last: Call, made: Pass) -> dict[str, Array]:
-    """Energies of the wanted calls, and those of the last layer and of the outputs as one number each."""
+def _numbers(wanted: list[Call], counted: list[Call], last: Call, made: Pass) -> dict[str, Array]:
+    """Energies of the wanted calls and of those that means count, and of the last layer and outputs as one each."""
+    calls, number = [*wanted, *counted, last], len(wanted)
     energies, sizes = (
-        torch.stack([getattr(each, name) for each in (*wanted, last)]).cpu().numpy() for name in ("energy", "size")
+        torch.stack([getattr(each, name) for each in calls]).cpu().numpy() for name in ("energy", "size")
     )
     if not np.isfinite(energies).all():
         raise OverflowError("changes are outside the range of floats: give weights and inputs of the size of 1")
     shares = np.where((sizes == 0) & (energies > 0), np.nan, relative(energies, sizes))
     return {
-        "update_energy": energies[:-1],
-        "relative_update_energy": shares[:-1],
+        "update_energy": energies[:number],
+        "relative_update_energy": shares[:number],
+        "counted_update_energy": energies[number:-1],
+        "counted_relative_update_energy": shares[number:-1],
         "last_update_energy": shares[-1],
         "output_update_energy": np.array([float(mean_square(made.change))]),
     }

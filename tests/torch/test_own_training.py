@@ -82,6 +82,7 @@ def test_a_named_rate_trains_nearly_as_well_as_the_best(name, depth):
     assert max(loss_at(name, depth, factor * rate) for factor in (FACTORS[0], FACTORS[-1])) > best + COSTS
 
 
+@pytest.mark.filterwarnings("ignore:whether one step says how rates of nets with batch normalisation")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_carried_rate_trains_nearly_as_well_as_the_best(name):
     tuned = best_rate(name, DEPTHS[0])

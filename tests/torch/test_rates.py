@@ -428,6 +428,29 @@ def test_batch_normalised_models_over_depth_are_told_that_it_is_open():
         assert bool([each for each in said if "is open (E1c)" in each]) is told
 
 
+def test_means_over_layers_are_of_the_stream():
+    """Blocks and layers outside of them, below the head; of a plain model its layers; or what is chosen."""
+    data = cross_entropy, PAIRS
+    how = {"optimizer": "adamw", "draws": 3}
+    for skips, stream in ((True, ["0", "2", "3"]), (False, ["0", "2.0", "3.0"])):
+        model = fully_connected(8, skips=skips)
+        found = mft.step_scales(model, *data, **how)
+        chosen = mft.step_scales(model, *data, modules=stream, **how)
+        assert chosen.attrs["counted"].split() == stream
+        assert found.attrs["counted"].split() == stream
+        for name in ("learning_rate_scale", "relative_learning_rate_scale_quantile", "mean_update_energy"):
+            np.testing.assert_allclose(found[name], chosen[name])
+        everything = mft.step_scales(model, *data, modules=nn.Module, **how)
+        assert float(everything["relative_learning_rate_scale"]) != float(found["relative_learning_rate_scale"])
+
+
+def test_a_rate_carried_to_its_own_model_is_exact():
+    scales = mft.step_scales(fully_connected(8), cross_entropy, PAIRS, optimizer="adamw", draws=3)
+    same = partial(fully_connected, 8)
+    carried = mft.carry(0.1, same, same, cross_entropy, PAIRS, optimizer="adamw", measured=(scales, scales))
+    assert float(carried["low"]) == float(carried["rate"]) == float(carried["high"]) == 0.1
+
+
 class Joined(nn.Sequential):
     """What it reads, and what it makes of that behind it, as in a DenseNet."""
 
