@@ -7,7 +7,16 @@ from math import exp, isinf, log, sqrt
 from typing import Any
 
 from meanfield.common.validation import require_choice, takes
-from meanfield.parameterizations.recipes import CONDITIONS, ModelWeight, Pair, Recipe, Sizes, paired, recipe_notes
+from meanfield.parameterizations.recipes import (
+    CONDITIONS,
+    ModelWeight,
+    Pair,
+    Recipe,
+    Sizes,
+    is_vector,
+    paired,
+    recipe_notes,
+)
 from meanfield.parameterizations.resolution import optimizers_by_role
 from meanfield.parameterizations.tables import hyperparameter_table, hyperparameters_of
 
@@ -213,7 +222,11 @@ class _Judge:
             expected = base * factor * moved ** powers.get(hyperparameter, of_epsilon)
             slack = log(1 + TOLERANCE) + (self._slack(pair) if hyperparameter == INITIAL_STD else 0.0)
             place = (pair.column_of(hyperparameter) or "fixed", (pair.label,), (pair.weight.kind,), hyperparameter)
-            yield RecipeCell(*place, value, base, str(scaling), expected, _agree(value, expected, slack))
+            agrees = _agree(value, expected, slack)
+            if not agrees and hyperparameter == "weight_decay" and not value and is_vector(pair.role):
+                agrees = True
+                self.notes.append(f"{pair.label} does not decay, as is the custom; the table has {expected:.3g}")
+            yield RecipeCell(*place, value, base, str(scaling), expected, agrees)
 
     def _numbers(self, pair: Pair, hyperparameter: str) -> tuple[float, float] | None:
         """The recipe's and the base model's; None where there is none, with a note where it should be."""

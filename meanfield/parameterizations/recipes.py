@@ -38,6 +38,11 @@ _LOOKED_UP = ("embedding", "position", "tied")
 NEAR_DEPTH = 0.1
 
 
+def is_vector(role: str) -> bool:
+    """Whether it takes no weight decay by custom: gains, shifts and biases."""
+    return role in (*VECTORS, "head_bias")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelWeight:
     """One parameter of a model.

@@ -19,7 +19,17 @@ from meanfield.parameterizations import (
     optimizers_by_role,
     unmet_premises,
 )
-from meanfield.parameterizations.recipes import HEADS, MATRIX, ModelWeight, Pair, Sizes, head_note, paired, recipe_notes
+from meanfield.parameterizations.recipes import (
+    HEADS,
+    MATRIX,
+    ModelWeight,
+    Pair,
+    Sizes,
+    head_note,
+    is_vector,
+    paired,
+    recipe_notes,
+)
 from meanfield.torch.edits import (
     Edit,
     MultiplierPlace,
@@ -30,7 +40,7 @@ from meanfield.torch.edits import (
     std_edits,
 )
 from meanfield.torch.models import named, trained
-from meanfield.torch.recipes import MATCHED, as_recipe, frozen_heads, is_vector
+from meanfield.torch.recipes import MATCHED, as_recipe, frozen_heads
 
 Numbers = float | Mapping[str, float]
 Rates = float | Mapping[str, float | str]

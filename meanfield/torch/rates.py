@@ -79,14 +79,17 @@ KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": 
 def kind_of(model: nn.Module, kind: Any) -> str:
     """One of `KINDS`, as it is given, or else by the model's modules.
 
-    A model with a module that has attention, or attn, in its class's name is a Transformer, one with convolutions
-    convolutional.
+    A model with a module that has attention, or attn, in its name or its class's is a Transformer, as is one that looks
+    up tokens and normalises layers; one with convolutions is convolutional.
     """
     if kind is not None:
         require_choice("kind", kind, KINDS)
         return kind
     names = [type(module).__name__.lower() for module in model.modules()]
-    if any("attention" in name or "attn" in name for name in names):
+    own = [name.rpartition(".")[2].lower() for name, _ in model.named_modules()]
+    attends = any("attention" in name or "attn" in name for name in (*names, *own))
+    reads_tokens = "embedding" in names and any("layernorm" in name or "rmsnorm" in name for name in names)
+    if attends or reads_tokens:
         return "transformer"
     return "convolutional" if any(name.startswith("conv") for name in names) else "connected"
 
@@ -169,7 +172,8 @@ def starting_rate(
             There are constants for SGD without momentum or with one of 0.9, Adam and AdamW, Lion and Muon, by name or
             by class, and for Muon with AdamW at one rate, by the name "muon-adamw".
         kind: whose constant is taken, of "connected", "convolutional" and "transformer" nets; if left out, by the
-            classes of the modules: any with attention (attn) in its name, any convolution, or neither.
+            names and classes of the modules: any with attention (attn) in it, or a table of embeddings with layer
+            normalisation; any convolution; or neither.
         measured: what `step_scales` has given for the same arguments, where it is at hand; it is not measured again,
             and a function is asked for one model, to read its classes.
         options: of `step_scales`. The last layer is as there: choose modules where the last block is another.
@@ -369,7 +373,11 @@ def _require_tried(of: str | None, name: str, kind: str) -> None:
         if later in CALIBRATIONS:
             why = f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, or of"
         raise ValueError(f"{why}, one of {', '.join(map(repr, SCALES))}")
-    calibration_of_kind(KINDS[kind], name)
+    if KINDS[kind] not in CALIBRATIONS[name]:
+        raise ValueError(
+            f"no trial has trained {KINDS[kind]} by {trains(name)} until they learn, so that none says which scale "
+            f"names their rates: tune at two depths, or give of, one of {', '.join(map(repr, SCALES))}"
+        )
 
 
 def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from torch import nn
 
 from meanfield.common.validation import require_choice, require_finite, require_instance
 from meanfield.parameterizations import OPTIMIZER_NAMES, RECIPE_ROLES, Recipe, RecipeReport, judge_recipe
-from meanfield.parameterizations.recipes import MATRIX, VECTORS, ModelWeight
+from meanfield.parameterizations.recipes import MATRIX, ModelWeight
 from meanfield.torch.edits import MultiplierPlace, multiplier_of
 from meanfield.torch.models import named, trained
 from meanfield.torch.parts import AROUND, CONTAINERS, TURNED, branch_ends, holder, residual_blocks
@@ -229,11 +229,6 @@ def _heads(model: nn.Module) -> int | None:
                 if isinstance(heads := getattr(module, name, None), int) and heads > 0:
                     return heads
     return None
-
-
-def is_vector(role: str) -> bool:
-    """Whether it takes no weight decay: gains, shifts and biases."""
-    return role in (*VECTORS, "head_bias")
 
 
 # Classes of optimizers, in small letters -> whose tables they take. Adam is AdamW where nothing decays.

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from meanfield.parameterizations import judge_recipe
 from sims.check_recipe import COMMAND as simulation
 from tests.recipes import ADAMW, by_powers, gpt
 
@@ -51,6 +52,22 @@ def test_what_deviates_is_said_with_its_factor(capsys, files):
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert "ffn initial_std, learning_rate, weight_decay" in lines
     assert "embedding initial_std, learning_rate, weight_decay, adamw_epsilon" in lines
+
+
+@pytest.mark.parametrize(("role", "agrees"), [("norm_gain", True), ("bias", True), ("ffn", False)])
+def test_gains_and_biases_that_do_not_decay_agree(role, agrees):
+    """Where those of the base model do, as by an optimizer with one group; a matrix must."""
+    right = gpt(256, 16, by_powers(ADAMW, 4, 8))
+    weights = {each.role: each for each in right.weights}
+    assert role in weights
+
+    def decaying(recipe, decay):
+        held = (replace(each, weight_decay=decay) if each.role == role else each for each in recipe.weights)
+        return replace(recipe, weights=tuple(held))
+
+    report = judge_recipe(decaying(right, 0.0), decaying(gpt(64, 2), 0.1))
+    assert report.agrees is agrees
+    assert bool([note for note in report.notes if "does not decay, as is the custom" in note]) is agrees
 
 
 def test_markdown_and_json(capsys, files):
