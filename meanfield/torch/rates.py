@@ -26,6 +26,7 @@ from meanfield.optimizers import IN_NOISE
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.torch.models import taken_batches
+from meanfield.torch.parts import leaves
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
 from meanfield.torch.steps import step_of
 from meanfield.transfer.one_step import MOVED, OF_LATER, whose_step
@@ -112,7 +113,7 @@ def is_plain(*measured: xr.Dataset) -> bool:
 
 def is_like_residual(kind: str, model: nn.Module, *measured: xr.Dataset) -> bool:
     """Whether models are like the residual nets whose rates trials followed over widths: without normalisation."""
-    norms = any("norm" in type(module).__name__.lower() for module in model.modules())
+    norms = any("norm" in type(model.get_submodule(leaf)).__name__.lower() for leaf in leaves(model))
     return kind != "transformer" and not norms and not is_plain(*measured)
 
 

@@ -56,8 +56,8 @@ def add_options(parser: CommandParser) -> None:
     step("--length", type=int, metavar="T", help="characters of a window of text (default: 64)")
     carry = "learning rate that was tuned at one of the sizes, to be carried to the others, such as 0.003@depth=4"
     step("--carry", metavar="RATE@SIZE", help=carry)
-    of = "by which scale it is carried (default: outputs; last for muon-adamw; to another width relative under adamw "
-    of += "and lion, but for Transformers)"
+    of = "by which scale it is carried (default: outputs; relative without skip connections, and without normalisation "
+    of += "to another width under adamw and lion; last for muon-adamw)"
     step("--of", choices=OF, help=of)
     draw = parser.add_argument_group("run").add_argument
     draw("--draws", type=int, default=DRAWS, help=f"models drawn of every size (default: {DRAWS})")

@@ -137,6 +137,8 @@ def _rates(sizes: Sequence[MeasuredSize]) -> Variables:
     if any(each.carried is not None for each in sizes):
         none = np.full(len(SCALES), nan)
         by_scale = [none if each.carried is None else each.carried["rates"].values for each in sizes]
+        of = ["" if each.carried is None else each.carried.attrs["of"] for each in sizes]
+        variables["carried_of"] = ("size", of, "what the step moves by 1 at the carried rate")
         variables["carried_rates"] = (("size", "of"), np.array(by_scale), "learning rate carried by each of the scales")
     return variables
 

@@ -81,6 +81,8 @@ def _rates(dataset: xr.Dataset) -> str:
         others = [at for at in _each(dataset) if not attrs["tuned"].endswith(f" at {at['size'].item()}")]
         said = [f"{float(at['carried_rate']):.2g} at {at['size'].item()}" for at in others]
         return f"The rate {attrs['tuned']} becomes {_listed(said)}."
+    if attrs["tuned"] and attrs["not_carried"]:
+        return f"The rate {attrs['tuned']} is not carried: {attrs['not_carried'].splitlines()[0]}."
     if dataset["started_rate"].isnull().all():
         return f"No rate to start from is named: {attrs['no_rate'].splitlines()[0]}."
     if dataset.sizes["size"] == 1:
@@ -252,11 +254,13 @@ def _alone(dataset: xr.Dataset) -> list[Grid]:
 
 def _between(at: xr.Dataset, kind: str) -> str:
     low, high = (float(at[f"{kind}_{end}"]) for end in ("low", "high"))
-    return MISSING if isnan(low) else f"{low:.2g} .. {high:.2g}"
+    return MISSING if isnan(low) or low == high else f"{low:.2g} .. {high:.2g}"
 
 
 def _rate_columns(dataset: xr.Dataset) -> Iterator[Column]:
     yield Column("parameters", lambda at: f"{int(at['parameters']):,}")
+    if "carried_of" in dataset and dataset["carried_rate"].notnull().any():
+        yield Column("carried by", lambda at: str(at["carried_of"].item()) or MISSING)
     for kind, header in (("carried", "carried"), ("started", "start from")):
         if dataset[f"{kind}_rate"].notnull().any():
             yield Column(

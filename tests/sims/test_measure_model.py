@@ -102,7 +102,9 @@ class Narrow(torch.nn.Linear):
 
 
 GPT = ["tests.torch.models:GPT", "--loss", "cross_entropy", "--data", f"{__name__}:batches", "--draws", "2"]
-RESNET = ["tests.torch.models:ResNet", "--loss", "cross_entropy", "--data", f"{__name__}:pictures", "--draws", "2"]
+OF_PICTURES = ["--loss", "cross_entropy", "--data", f"{__name__}:pictures", "--draws", "2"]
+RESNET = ["tests.torch.models:ResNet", *OF_PICTURES]
+UNNORMALISED = ["tests.torch.models:UnnormalisedResNet", *OF_PICTURES]
 
 
 def run(arguments, path):
@@ -153,10 +155,10 @@ def test_sizes_of_two_kinds_are_each_carried_as_the_library_does(tmp_path):
         "--carry",
         "0.1@depth=1,channels=4",
     ]
-    dataset = run([*RESNET, *sizes], tmp_path / "run.nc")
+    dataset = run([*UNNORMALISED, *sizes], tmp_path / "run.nc")
     data = torch.nn.functional.cross_entropy, pictures()
     for depth, channels in ((2, 4), (1, 8), (2, 8)):
-        pair = (partial(models.ResNet, depth=at, channels=wide) for at, wide in ((1, 4), (depth, channels)))
+        pair = (partial(models.UnnormalisedResNet, depth=at, channels=wide) for at, wide in ((1, 4), (depth, channels)))
         carried = mft.carry(0.1, *pair, *data, **HOW)
         assert float(dataset["carried_rate"].sel(size=f"depth={depth},channels={channels}")) == float(carried["rate"])
     assert dataset.attrs["carried_by"] == "relative or outputs"
@@ -170,7 +172,7 @@ def test_sizes_of_two_kinds_are_each_carried_as_the_library_does(tmp_path):
 def test_sizes_of_one_kind_go_as_one_power(tmp_path):
     """The tuned size, which is carried to itself, has no part in it."""
     sizes = ["--sizes", "channels=4,6,8", "--optimizer", "adamw", "--carry", "0.1@channels=4"]
-    dataset = run([*RESNET, *sizes], tmp_path / "run.nc")
+    dataset = run([*UNNORMALISED, *sizes], tmp_path / "run.nc")
     assert dataset.attrs["carried_by"] == "relative"
     assert "By one step the rate goes as channels^(" in " ".join(document(dataset).short().split())
     assert "outputs" not in dataset.attrs["carried_premises"]

@@ -42,6 +42,17 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
+class UnnormalisedResNet(ResNet):
+    """The same without batch normalisation."""
+
+    def __init__(self, depth=1, channels=4, classes=3):
+        super().__init__(depth, channels, classes)
+        for module in list(self.modules()):
+            for name, child in list(module.named_children()):
+                if isinstance(child, nn.BatchNorm2d):
+                    setattr(module, name, nn.Identity())
+
+
 class CausalSelfAttention(nn.Module):
     def __init__(self, width, heads, dropout):
         super().__init__()
