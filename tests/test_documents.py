@@ -43,6 +43,8 @@ OF_A_MODEL = ("sims.measure_model",)
 PRINTS_ONLY = ("sims.hyperparameters", "sims.learning_rate_scale --transfer")
 
 
+# What a how-to has a warning of, and says so.
+@pytest.mark.filterwarnings("ignore:whether one step says how rates of nets with batch normalisation go over depth")
 # But the tutorial, whose cells `tests/test_tutorial.py` runs.
 @pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks and name != "docs/tutorial.md"])
 def test_python_blocks_run_as_pasted(name, tmp_path, monkeypatch):

@@ -132,7 +132,7 @@ def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> t
 
 def _is_untried(model: nn.Module) -> bool:
     """Whether a convolutional model has kernels of some channels each, or a normalisation that is not of batches."""
-    names = [type(module).__name__.lower() for module in model.modules()]
+    names = [type(model.get_submodule(leaf)).__name__.lower() for leaf in leaves(model)]
     grouped = any(getattr(module, "groups", 1) > 1 for module in model.modules() if hasattr(module, "kernel_size"))
     return grouped or any("norm" in name and "batchnorm" not in name for name in names)
 

@@ -161,7 +161,10 @@ def step_scales(
 def require_live_weights(step: Step, reinit: Any) -> None:
     """Raise ValueError where an optimizer's state would meet weights drawn anew."""
     if isinstance(step, LiveStep) and reinit is not None:
-        raise ValueError("the state of an optimizer belongs to the weights as they are: give reinit=None beside it")
+        raise ValueError(
+            "the state of an optimizer belongs to the weights as they are: give reinit=None beside it, or for a first "
+            "step the optimizer's class, such as torch.optim.AdamW"
+        )
 
 
 def tasks(

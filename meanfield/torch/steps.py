@@ -254,7 +254,9 @@ class LiveStep(StepOfPyTorch):
         self.name, self._optimizers = _names(optimizers), optimizers
         if not isinstance(model, nn.Module):
             raise TypeError(
-                "an optimizer is given that steps the parameters of one model: give this model, no function"
+                "an optimizer is given that steps the parameters of one model: give its class, such as "
+                "torch.optim.AdamW, or a function from the model to its optimizer; or this model, to go on from its "
+                "state"
             )
         require_all_stepped(trained(model), optimizers)
         self._names = {id(parameter): name for name, parameter in trained(model).items()}

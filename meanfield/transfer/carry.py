@@ -51,6 +51,7 @@ from meanfield.transfer.starting import (
     NOTABLE,
     change_that_carries,
     departures,
+    differ_in_kind,
     differ_in_width,
     is_convolutional,
     is_plain,
@@ -382,7 +383,8 @@ def _chosen(logs: Mapping[str, float], start: CarriedNet, end: CarriedNet, lost:
     if abs(gap := logs[mean] - logs["finite_depth"]) > PARTING:
         what = "output term and the finite width change" if mean == "exact" else "output term changes"
         return mean, f"the {what} the rate by a factor of {exp(gap):.2g}"
-    return "finite_depth", "no better founded rule differs from it by more than 10 %"
+    compared = mean != "finite_depth" or "typical" in logs
+    return "finite_depth", f"no better founded rule {'differs from it by more than 10 %' if compared else 'serves'}"
 
 
 def _times(rate: float, log_ratio: float, rule: str) -> float:
@@ -416,7 +418,7 @@ def other_question(start: CarriedNet, end: CarriedNet) -> str:
 
 def question_warnings(rule: str, start: CarriedNet, end: CarriedNet) -> tuple[str, ...]:
     """What `other_question` refuses under "auto", as a warning of a rule that was asked for."""
-    sentences = []
+    sentences = [differ_in_kind(start, end)] if differ_in_kind(start, end) else []
     if differ_in_batch(start, end):
         sentences.append(batch_warning(start, end))
     if rule != "power_law" and differ_in_width(start, end):

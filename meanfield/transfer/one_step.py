@@ -26,6 +26,7 @@ from meanfield.transfer.starting import (
     beyond_widths,
     departures,
     descends,
+    differ_in_kind,
     differ_in_width,
     goes_by_relative,
     is_batch_normalised,
@@ -171,7 +172,7 @@ class OneStep(Rule):
             rise = self.log_ratio(start, end) * (1 if len(start.units) < len(end.units) else -1)
             if start.units[0].skip == 0 and rise > log(NOTABLE):
                 sentences.append(f"the rate rises with depth: {STEM_PREMISE}")
-        sentences += filter(None, [self._against_width(start, end)])
+        sentences += filter(None, [self._against_width(start, end), differ_in_kind(start, end)])
         return tuple(dict.fromkeys(sentences))
 
     def _against_width(self, start: CarriedNet, end: CarriedNet) -> str:

@@ -17,7 +17,6 @@ from meanfield.common.validation import PremiseWarning, require_choice
 from meanfield.execution.training import step_scales
 from meanfield.execution.workers import Workers
 from meanfield.nets.loop import TiedLoop
-from meanfield.nets.maps import BatchNormalisation
 from meanfield.nets.net import Net
 from meanfield.nets.recognised import as_family, require_net
 from meanfield.nets.residual import ResidualConvNet, ResidualMLP
@@ -31,6 +30,7 @@ from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.transfer.trials import (
     BEYOND_WIDTHS,
+    BY_THE_RELATIVE_CHANGE,
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
@@ -145,7 +145,7 @@ def departures(net: Net, optimizer: str) -> tuple[str, ...]:
 
 def is_batch_normalised(net: Net) -> bool:
     """Whether a net normalises over its batch somewhere."""
-    return any(isinstance(part, BatchNormalisation) for unit in net.units for part in unit.maps)
+    return any(part.couples_samples for unit in net.units for part in unit.maps)
 
 
 def under_muon(optimizer: str) -> list[str]:
@@ -213,8 +213,9 @@ def against_width(of: str, optimizer: str, kind: str, *, residual: bool) -> str:
     name, tried = trains(optimizer), _tried(optimizer)
     if kind == TRANSFORMER:
         return GPTS_OVER_WIDTH.get(name) or UNTRIED_WIDTHS.format(optimizer=name)
-    known = OVER_WIDTH.get(tried) if residual or of == "outputs" else None
-    return known or UNTRIED_WIDTHS.format(optimizer=name)
+    if of == "outputs" or (residual and tried == "sgd"):
+        return OVER_WIDTH.get(tried) or UNTRIED_WIDTHS.format(optimizer=name)
+    return BY_THE_RELATIVE_CHANGE if residual and tried == "adamw" else UNTRIED_WIDTHS.format(optimizer=name)
 
 
 def beyond_widths(optimizer: str, kind: str, widths: Iterable[int], *, branch: int = 1) -> str:
@@ -225,6 +226,13 @@ def beyond_widths(optimizer: str, kind: str, widths: Iterable[int], *, branch: i
     low, high = WIDTHS_FOLLOWED[kind]
     is_followed = optimizer in FOLLOWED_UNDER and branch == 1 and all(low <= width <= high for width in widths)
     return "" if is_followed else BEYOND_WIDTHS
+
+
+def differ_in_kind(start: Any, end: Any) -> str:
+    """That two nets differ in more than sizes, over which no trial has carried a rate; empty where they do not."""
+    names = [name for name in OF_KIND if getattr(start, name, None) != getattr(end, name, None)]
+    said = f"the nets differ in {', '.join(names)}, over which no trial has carried a rate: tune the second one"
+    return said if names else ""
 
 
 def differ_in_width(start: Any, end: Any) -> bool:
@@ -353,6 +361,8 @@ def untried(optimizer: str) -> str:
     )
 
 
+# Fields of nets that are no sizes, and no part of the head or of the inputs.
+OF_KIND = ("activation", "scaling", "block_depth", "norm", "normalisation", "padding", "kernel", "alpha", "tied")
 # Factors on the rate that are worth a warning.
 NOTABLE = 1.1
 # Standard errors of the median that the interval takes in.

@@ -290,6 +290,10 @@ BEYOND_WIDTHS = (
     "trials followed rates over the width from 64 to 256 units and from 16 to 32 channels, in residual nets with "
     "branches of one layer, under descent without momentum and AdamW (E1j): this is beyond, so tune at two widths"
 )
+BY_THE_RELATIVE_CHANGE = (
+    "under AdamW trials held rates of residual nets over the width to the relative change of the layers (E1j), and not "
+    "to this one: give of='relative'"
+)
 # By which the outputs carry rates from width 64 to 256 in the same nets, and what tuned rates did.
 STAYS = "the rate stays over the width, as tuned rates of residual nets that learn did under descent (E1j)"
 OVER_WIDTH: Mapping[str, str] = {

@@ -34,10 +34,10 @@ PAPERS = {
 HEAD = """\
 # Verdicts
 
-What the papers claim, and what this library found: the recorded verdicts of the preset "{preset}".
-`python -m sims.claims` runs every simulation that a claim rests on, judges all claims and writes a report with the
-numbers, the rival and the command behind each verdict. `python -m sims.claims --page docs/verdicts.md` writes this page
-from the record and runs nothing.
+What the papers claim, and what this library found: the recorded verdicts of the preset "{preset}", and those of the
+preset "evidence" for claims that take long to decide. `python -m sims.claims` runs the simulations that the claims of a
+preset rest on, judges them and writes a report with the numbers, the rival and the command behind each verdict.
+`python -m sims.claims --page docs/verdicts.md` writes this page from the record and runs nothing.
 
 - CONFIRMED: the claim lies inside its error band, and the band excludes the stated rival. The rival is what would be
   true if the claim were false.

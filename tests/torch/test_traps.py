@@ -403,7 +403,7 @@ def test_what_cannot_be_measured_is_refused_with_one_sentence(sentence, how):
         ("batch 0 is a Tensor and no pair", {"batches": (vectors, labels)}),
         ("optimizer is 3", {"optimizer": 3}),
         ("the function made Linear", {"optimizer": lambda model: model[0]}),
-        ("give this model, no function", {"optimizer": torch.optim.SGD(stack().parameters())}),
+        ("give its class, such as torch.optim.AdamW", {"optimizer": torch.optim.SGD(stack().parameters())}),
         ("modules has 3", {"modules": [3]}),
         ("draws is 1.5", {"draws": 1.5}),
     ],

@@ -366,6 +366,7 @@ def test_nets_differ_in_width_by_any_of_their_layers():
         ("lion", TRANSFORMER, False, "relative", "under lion was not tried"),
         ("sgd", TRANSFORMER, False, "outputs", "under sgd was not tried"),
         ("adamw", CONNECTED, True, "outputs", "give of='relative'"),
+        ("adamw", CONNECTED, True, "absolute", "give of='relative'"),
         ("adamw", CONNECTED, False, "relative", "under adamw was not tried"),
         ("sgd", CONVOLUTIONAL, True, "relative", "leave the rate"),
         ("muon", CONNECTED, True, "outputs", "under muon was not tried"),
@@ -467,6 +468,15 @@ def test_residual_convolutional_nets_are_told_of_trials_without_data():
     others = net.replace(scaling="multiplier_sqrt"), mf.ResidualMLP(depth=4, width=64)
     for other in others:
         assert not [said for said in mf.explain_transfer(0.1, other, other.replace(depth=16)).warnings if "1/K" in said]
+
+
+def test_nets_that_differ_in_more_than_sizes_are_told_so():
+    net = mf.ResidualMLP(depth=4, width=64)
+    for change, told in (({"scaling": "none"}, "scaling"), ({"activation": "gelu"}, "activation"), ({"depth": 8}, "")):
+        for options in ({}, {"optimizer": "adamw"}):
+            said = mf.explain_transfer(0.1, net, net.replace(**change), **options).warnings
+            kinds = [each for each in said if each.startswith("the nets differ in")]
+            assert [each.split(",")[0] for each in kinds] == ([f"the nets differ in {told}"] if told else [])
 
 
 def test_plain_nets_are_told_that_widths_were_not_tried():
