@@ -358,6 +358,33 @@ def test_no_json_and_parameters_twice_are_refused():
         ParameterGroups.from_json(json.dumps(held | {"groups": held["groups"] * 2}), model)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("condition", ["3.1", "B.1"])
+def test_groups_say_which_branches_their_table_is_for(layers, condition):
+    """And ask for the other one where branches have another number of layers."""
+
+    class Branch(torch.nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.layers = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(layers)])
+
+        def forward(self, x):
+            return x + self.layers(x)
+
+    def model(width, depth):
+        blocks = torch.nn.ModuleList(Branch(width) for _ in range(depth))
+        return torch.nn.ModuleDict(
+            {"stem": torch.nn.Linear(3, width), "blocks": blocks, "head": torch.nn.Linear(width, 2)}
+        )
+
+    premises = mft.parameter_groups(model(32, 8), model(8, 2), lr=0.01, condition=condition).premises
+    assert premises[0].startswith(f"condition {condition} of Zheng et al. 2026, for branches of")
+    asked = [each for each in premises if "give condition=" in each]
+    fits = (condition == "B.1") is (layers == 1)
+    assert asked == ([] if fits else [asked[0]])
+    assert fits or f"give condition={'B.1' if layers == 1 else '3.1'!r}" in asked[0]
+
+
 def test_it_prints_what_to_set(both):
     lines = str(mft.parameter_groups(*both, **GIVEN)).splitlines()
     assert "  ffn (adamw, 8 tensors): lr 0.0025, weight decay 0.4, eps 6.25e-10" in lines
