@@ -99,9 +99,19 @@ class Study(Command):
         return replace(made, steps=[*made.steps, *self._larger(dataset)])
 
     def _larger(self, dataset: xr.Dataset) -> list[NextStep]:
-        """Presets that take longer than the one of this run: those that say what they found, and the next one."""
-        given = self.parse(shlex.split(dataset.attrs.get("command", ""))[3:]).preset
-        longer = [name for name, preset in self.presets.items() if preset.seconds > self.presets[given].seconds]
+        """Presets that take longer than the one of this run: those that say what they found, and the next one.
+
+        None that would change nothing, as all that it sets was asked for otherwise.
+        """
+        arguments = shlex.split(dataset.attrs.get("command", ""))[3:]
+        given = vars(self.parse(arguments))
+
+        def changes(name: str) -> bool:
+            then = vars(self.parse([*arguments, "--preset", name]))
+            return any(then[option] != given[option] for option in self.presets[name])
+
+        seconds = self.presets[given["preset"]].seconds
+        longer = [name for name, preset in self.presets.items() if preset.seconds > seconds and changes(name)]
         shown = [name for name in longer if self.presets[name].outcome]
         shown += [name for name in sorted(longer, key=lambda name: self.presets[name].seconds)[:1] if name not in shown]
         said = {name: self.presets[name].outcome or "larger sizes and more draws" for name in shown}

@@ -621,6 +621,8 @@ class _Scales(Study):
     def run(self, options: argparse.Namespace) -> int:
         if options.transfer is None:
             return super().run(options)
+        if options.out is not None:
+            raise ValueError(f"--out is {options.out}, but --transfer prints a rate and writes no file: drop --out")
         print(carried(options))
         return 0
 

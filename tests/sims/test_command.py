@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import xarray as xr
 
 import sims
 from meanfield.common.files import write_text_whole
@@ -142,6 +143,16 @@ def test_times_multiplies_the_draws_and_the_nets_that_rates_are_tuned_on(name):
     for counted in {"draws", "tuning_seeds"} & set(once):
         assert thrice[counted] == 3 * once[counted]
     assert parse(["--draws", "5", "--times", "3"]).draws == 15
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [("", True), ("--draws 16", True), ("--draws 16 --sizes 4 8 16", False), ("--preset paper", False)],
+)
+def test_reports_name_the_presets_that_would_change_something(given, named):
+    command = f"python -m sims.depth_law {given}"
+    larger = simulation_module("depth_law")._larger(xr.Dataset(attrs={"command": command}))
+    assert any(option == "--preset paper" for option, _ in larger) is named
 
 
 @pytest.mark.parametrize("times", ["0", "-1", "1.5", "x"])

@@ -289,6 +289,7 @@ def test_transfer_to_depths_of_the_order_of_the_width(capsys):
         (["--transfer", "0.1", "--from", "1", "--to", "2000", "--family", "residual none k=1"], "what a float holds"),
         (["--transfer", "0.1", "--from", "0", "--to", "2"], "--from is 0"),
         (["--from", "3"], "give one with --transfer"),
+        ([*CARRIED, "--out", "rate.nc"], "--transfer prints a rate and writes no file"),
         (["--optimizer", "adamw"], "--optimizer is adamw, but there is no rate to carry"),
         (["--batch-size", "3"], "--batch-size is 3, but there is no rate to carry"),
         ([*CARRIED, "--batch-size", "3"], "--batch-size is 3, but no data are given"),
