@@ -142,13 +142,35 @@ def outputs_of(model: nn.Module, task: Task) -> torch.Tensor:
     return outputs
 
 
-def reach_outputs(model: nn.Module, task: Task, parameters: Collection[nn.Parameter]) -> bool:
-    """Whether the outputs depend on any of these parameters, by their derivative along a direction of outputs."""
-    with _same_start(model, task), torch.enable_grad():
-        value = value_of(task.forward(model, task.inputs))
-        assert value is not None  # `gradients` has refused other outputs
-        slopes = torch.autograd.grad(value, list(parameters), torch.randn_like(value), allow_unused=True)
-    return any(slope is not None and bool(slope.to_dense().any()) for slope in slopes)
+def reaches(model: nn.Module, task: Task, source: str, silenced: Collection[str]) -> bool | None:
+    """Whether the outputs depend on what a module gives, with others silenced, which give 0 whatever they read.
+
+    None where that cannot be told: what a module gives is no tensor, numbers are not finite, or the model refuses the
+    zeros, as by an assertion or an operation that needs others.
+    """
+    moved: list[torch.Tensor] = []
+
+    def marked(_module: nn.Module, _inputs: Any, made: torch.Tensor) -> torch.Tensor:
+        moved.append(torch.zeros_like(made, requires_grad=True))
+        return made.detach() + moved[-1]
+
+    def silent(_module: nn.Module, _inputs: Any, made: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(made)
+
+    with _same_start(model, task), torch.enable_grad(), ExitStack() as hooks:
+        hooks.callback(model.get_submodule(source).register_forward_hook(marked).remove)
+        for name in silenced:
+            hooks.callback(model.get_submodule(name).register_forward_hook(silent).remove)
+        try:
+            value = value_of(task.forward(model, task.inputs))
+            assert value is not None  # `gradients` has refused other outputs
+            slopes = torch.autograd.grad(value, moved, torch.randn_like(value), allow_unused=True)
+        except Exception:  # a model's own, on numbers that it would never meet
+            return None
+    made = [slope for slope in slopes if slope is not None]
+    if not (moved and torch.isfinite(value).all() and all(torch.isfinite(slope).all() for slope in made)):
+        return None
+    return any(bool(slope.any()) for slope in made)
 
 
 def _forget_gradients(parameters: Mapping[str, nn.Parameter]) -> None:

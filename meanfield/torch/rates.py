@@ -6,7 +6,7 @@ say which kind it is.
 
 import warnings
 from collections.abc import Callable, Iterable
-from math import exp, hypot
+from math import exp, hypot, isinf, isnan, nan
 from typing import Any
 
 import torch
@@ -26,8 +26,9 @@ from meanfield.optimizers import IN_NOISE
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.torch.models import taken_batches
-from meanfield.torch.parts import leaves
+from meanfield.torch.parts import blocks, leaves
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
+from meanfield.torch.skips import NO, UNKNOWN, YES
 from meanfield.torch.steps import step_of
 from meanfield.transfer.one_step import MOVED, OF_LATER, whose_step
 from meanfield.transfer.rules import SAME_TRAINING
@@ -71,8 +72,6 @@ from meanfield.transfer.trials import (
     UNTRIED_CONVOLUTIONS,
 )
 
-# What `step_scales` says of skip connections: layers that were tried, and those that something leads around.
-AROUND = "tried_layers", "layers_led_around"
 # As users call the kinds of `meanfield.transfer.trials`.
 KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": TRANSFORMER}
 
@@ -80,19 +79,21 @@ KINDS = {"connected": CONNECTED, "convolutional": CONVOLUTIONAL, "transformer": 
 def kind_of(model: nn.Module, kind: Any) -> str:
     """One of `KINDS`, as it is given, or else by the model's modules.
 
-    A model with a module that has attention, or attn, in its name or its class's is a Transformer, as is one that looks
-    up tokens and normalises layers; one with convolutions is convolutional.
+    A model with a module that has attention, or attn, in its name or its class's is a Transformer, as is one of tokens
+    whose blocks have layer normalisation and no convolution; one with convolutions is convolutional.
     """
     if kind is not None:
         require_choice("kind", kind, KINDS)
         return kind
     names = [type(module).__name__.lower() for module in model.modules()]
     own = [name.rpartition(".")[2].lower() for name, _ in model.named_modules()]
-    attends = any("attention" in name or "attn" in name for name in (*names, *own))
-    reads_tokens = "embedding" in names and any("layernorm" in name or "rmsnorm" in name for name in names)
-    if attends or reads_tokens:
+    convolves = any(name.startswith("conv") for name in names)
+    inside = [part for block in blocks(model) for part in model.get_submodule(block).modules()]
+    norms = any(type(part).__name__.lower().startswith(("layernorm", "rmsnorm")) for part in inside)
+    reads_tokens = "embedding" in names and norms and not convolves
+    if reads_tokens or any("attention" in name or "attn" in name for name in (*names, *own)):
         return "transformer"
-    return "convolutional" if any(name.startswith("conv") for name in names) else "connected"
+    return "convolutional" if convolves else "connected"
 
 
 def families_of(kind: str, scales: xr.Dataset) -> list[str]:
@@ -100,21 +101,26 @@ def families_of(kind: str, scales: xr.Dataset) -> list[str]:
     if kind == "transformer":
         family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
         return [family] if family else []
-    if not is_plain(scales):
+    if not are_all(NO, scales):
         return []
     return [PLAIN, PLAIN_CONVOLUTIONAL if kind == "convolutional" else PLAIN_CONNECTED]
 
 
-def is_plain(*measured: xr.Dataset) -> bool:
-    """Whether nothing leads around the inner layers of models, of which some were tried."""
-    tried, around = (sum(scales.attrs.get(name, 0) for scales in measured) for name in AROUND)
-    return tried > 0 and around == 0
+def are_all(answer: str, *measured: xr.Dataset) -> bool:
+    """Whether this is the answer of all models to whether they have skip connections."""
+    return all(scales.attrs["skips"] == answer for scales in measured)
 
 
 def is_like_residual(kind: str, model: nn.Module, *measured: xr.Dataset) -> bool:
     """Whether models are like the residual nets whose rates trials followed over widths: without normalisation."""
     norms = any("norm" in type(model.get_submodule(leaf)).__name__.lower() for leaf in leaves(model))
-    return kind != "transformer" and not norms and not is_plain(*measured)
+    return kind != "transformer" and not norms and are_all(YES, *measured)
+
+
+def of_branches(kind: str, scales: xr.Dataset, of: str, modules: Any) -> str:
+    """That a scale is of branches, where no block tells the stream from them; empty where it is not."""
+    inline = kind != "transformer" and are_all(YES, scales) and not scales.attrs["blocks"] and modules is None
+    return OF_BRANCHES if inline and of != "outputs" else ""
 
 
 def is_batch_normalised(model: nn.Module) -> bool:
@@ -145,6 +151,14 @@ def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) 
     return [*slopes_parts(families_of(kind, scales), optimizer), *muon, *of_tokens]
 
 
+UNTOLD = (
+    "whether the model has skip connections could not be told, and the outputs were taken, as of models that have: "
+    "give of='relative' for one without"
+)
+OF_BRANCHES = (
+    "skip connections lead around layers that stand in no block, so that this scale is of branches and not of the "
+    "stream that they add to: make every block a module of its own, or give modules= and the values of the stream"
+)
 # What losses of PyTorch are called that are the trials'.
 CROSS_ENTROPY = ("cross_entropy", "CrossEntropyLoss")
 
@@ -203,10 +217,12 @@ def starting_rate(
     """
     shown, model = first_model(model, **options)
     optimizer = step_that_names(optimizer)
-    name, kind = calibrated(step_of(optimizer, model).trial_name(shown)), kind_of(shown, kind)
+    step = step_of(optimizer, model)
+    name, kind = calibrated(step.trial_name(shown)), kind_of(shown, kind)
     calibration = calibration_of_kind(KINDS[kind], name)
     if measured is not None:
-        _require_of_step(require_instance("measured", measured, xr.Dataset, "the dataset of step_scales"), optimizer)
+        require_instance("measured", measured, xr.Dataset, "the dataset of step_scales")
+        _require_of_step(measured, step.name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EpsilonWarning)  # said below, with what it means here
         scales = step_scales(model, loss, batches, optimizer=optimizer, **options) if measured is None else measured
@@ -223,15 +239,18 @@ def starting_rate(
     against = misses(kind, shown, scales, name), departures(kind, shown, scales, name)
     of_batch = other_batch(name, scales.attrs.get("batch_size", TRIAL_BATCH), tokens=kind == "transformer")
     small = _started_small(scales) if calibration.of == "last" and kind == "transformer" else ""
-    found_rate = with_rate(scales, calibration, premises, [small, softened(scales), of_batch, *against[0], *against[1]])
+    of_part = of_branches(kind, scales, calibration.of, options.get("modules"))
+    said = [small, softened(scales), of_batch, of_part, *against[0], *against[1]]
+    found_rate = with_rate(scales, calibration, premises, said)
     return found_rate.assign_attrs(kind=kind)
 
 
-def _require_of_step(measured: xr.Dataset, optimizer: Any) -> None:
-    """Raise ValueError where either is of a step in noise, and the other is of another step."""
-    step, in_noise = measured.attrs["optimizer"], IN_NOISE.values()
-    if step != optimizer and (step in in_noise or (isinstance(optimizer, str) and optimizer in in_noise)):
-        raise ValueError(f"measured is of one step of {step}; the rate goes by {optimizer!r}: measure that step")
+def _require_of_step(measured: xr.Dataset, step: str) -> None:
+    """Raise ValueError unless a dataset is of a step of this name, and says what this version of the library reads."""
+    if "skips" not in measured.attrs or "last_kind" not in measured.attrs:
+        raise ValueError("measured is of another version of the library: measure it again, by step_scales")
+    if (own := measured.attrs["optimizer"]) != step:
+        raise ValueError(f"measured is of one step of {own}; the rate goes by {step!r}: measure that step")
 
 
 def _started_small(scales: xr.Dataset) -> str:
@@ -316,7 +335,8 @@ def carry(
     if of is None:
         optimizer = step_that_names(optimizer)
     shown, small = first_model(small, **options)
-    name, kind = step_of(optimizer, small).trial_name(shown), kind_of(shown, kind)
+    step = step_of(optimizer, small)
+    name, kind = step.trial_name(shown), kind_of(shown, kind)
     _require_tried(of, name, kind)
     if measured is None:
         number = require_draws("draws", options.get("draws", DRAWS))
@@ -325,7 +345,7 @@ def carry(
     else:
         both = list(require_instances("measured", measured, xr.Dataset, "datasets of step_scales"))
         for scales in both:
-            _require_of_step(scales, optimizer)
+            _require_of_step(scales, step.name)
     last = [str(scales.attrs["last_kind"]) for scales in both]
     if last[0] != last[1]:
         raise ValueError(
@@ -334,14 +354,18 @@ def carry(
         )
     deepens = len({(scales.attrs.get("blocks"), scales.sizes["layer"]) for scales in both}) > 1
     widened = len({scales.attrs.get("width") for scales in both}) > 1
-    plain, residual = kind != "transformer" and is_plain(*both), is_like_residual(kind, shown, *both)
+    plain, residual = kind != "transformer" and are_all(NO, *both), is_like_residual(kind, shown, *both)
+    is_asked = of is None and kind != "transformer" and name not in IN_NOISE.values()
+    untold = is_asked and any(are_all(UNKNOWN, scales) for scales in both)
     stays = of is None and widened and not deepens and residual and name in DESCENT_STAYS
     of = of or change_of(name, relative=plain, widened=widened and residual)
     for scales in both:
         require_last(scales, of)
-    rates = {each: _carried(rate, both, each) for each in SCALES}
+    rates = {each: _carried(rate, both, each, wanted=of) for each in SCALES}
     said = [each for scales in both if deepens for each in departures(kind, shown, scales, name)]
     said += [OF_BATCH_NORM] if deepens and is_batch_normalised(shown) else []
+    said += [UNTOLD] if untold else []
+    said += [of_branches(kind, scales, of, options.get("modules")) for scales in both]
     if widened and (stays or (residual and goes_by_relative(of, name))):
         said.append(beyond_widths(name, KINDS[kind], [scales.attrs["width"] for scales in both]))
     elif widened:
@@ -381,13 +405,17 @@ def _require_tried(of: str | None, name: str, kind: str) -> None:
         )
 
 
-def _carried(rate: float, both: list[xr.Dataset], of: str) -> tuple[float, float]:
-    """The rate by one scale, and its relative error, 0 from a model to itself; NaN where a last layer starts at 0."""
-    if any(scales[SCALES[of]].isnull() for scales in both):
-        return float("nan"), float("nan")
-    medians = [median_scale(scales, SCALES[of]) for scales in both]
+def _carried(rate: float, both: list[xr.Dataset], of: str, wanted: str) -> tuple[float, float]:
+    """The rate by one scale, and its relative error, 0 from a model to itself.
+
+    NaN where a last layer starts at 0, and of another scale than the wanted one where nothing moves.
+    """
     if both[0] is both[1]:
         return rate, 0.0
+    values = [float(scales[SCALES[of]]) for scales in both]
+    if any(map(isnan, values)) or (of != wanted and any(map(isinf, values))):
+        return nan, nan
+    medians = [median_scale(scales, SCALES[of]) for scales in both]
     return rate * medians[1][0] / medians[0][0], hypot(*(error for _, error in medians))
 
 

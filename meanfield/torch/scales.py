@@ -10,7 +10,6 @@ against each other.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -33,12 +32,10 @@ from meanfield.torch.parts import (
     block_calls,
     blocks,
     chosen,
-    inner_layers,
     last_layer,
     leaves,
     normalised,
     stream_calls,
-    weighted_leaves,
 )
 from meanfield.torch.passes import (
     Call,
@@ -47,15 +44,13 @@ from meanfield.torch.passes import (
     changes,
     gradients,
     mean_square,
-    reach_outputs,
     require_agreement,
 )
+from meanfield.torch.skips import skips
 from meanfield.torch.steps import LiveStep, Step, step_of
 
 # As many draws as are taken where their number is left out.
 DRAWS = 16
-# Of a model's layers so many at most are tried for something that leads around them.
-MOST_TRIED = 8
 
 
 def step_scales(
@@ -118,8 +113,7 @@ def step_scales(
         - ``last_layer``: which value that is; ``last_mean_square``: its mean square in the first draw;
         - ``counted``: the values that means over layers count;
         - ``block_names``, ``width``: the blocks, and what most matrices have of outputs or output channels;
-        - ``tried_layers``, ``layers_led_around``: how many inner layers were tried for skip connections, and how many
-          something leads around;
+        - ``skips``: whether the model has skip connections, "yes", "no" or "unknown";
         - ``batch_size``: along the first axis of the first input;
         - ``kept_share``: of a first step of Adam what its epsilon leaves of signs, with a warning where that is less
           than half.
@@ -235,7 +229,7 @@ def _measured(
         "batch_size": samples_of(task.inputs),
     }
     if task.draw == 0:
-        said["tried_layers"], said["layers_led_around"] = led_around(model, task, first)
+        said["skips"] = skips(model, task, first)
     if kept := step.kept(model, slopes):
         said |= {"kept_share": kept[0], "epsilon": kept[1]}
     by_group = [
@@ -263,41 +257,6 @@ def width_of(model: nn.Module) -> int:
     ]
     counts = Counter(len(parameter) for parameter in matrices)
     return max(counts, key=lambda outputs: (counts[outputs], outputs), default=0)
-
-
-def led_around(model: nn.Module, task: Task, made: Pass) -> tuple[int, int]:
-    """Of a model's layers between the first and the last, how many were tried, and how many something leads around.
-
-    A skip connection leads around the layers of its branch: with their matrices at 0 the outputs still depend on the
-    parameters of the first layer. Nothing is tried where they do not in any case, as behind a head that starts at 0.
-    """
-    first = next(iter(weighted_leaves(model, made.calls)), "")
-    below = [parameter for parameter in model.get_submodule(first).parameters() if parameter.requires_grad]
-    layers = inner_layers(model, made)
-    if not (below and layers and reach_outputs(model, task, below)):
-        return 0, 0
-    tried = layers[:: -(-len(layers) // MOST_TRIED)]
-    around = 0
-    for layer in tried:
-        with _without(model.get_submodule(layer)):
-            around += reach_outputs(model, task, below)
-    return len(tried), around
-
-
-@contextmanager
-def _without(layer: nn.Module) -> Iterator[None]:
-    """A layer whose matrices are 0, so that what it gives does not depend on what it reads."""
-    matrices = [parameter for parameter in layer.parameters() if parameter.dim() > 1]
-    kept = [parameter.detach().clone() for parameter in matrices]
-    try:
-        with torch.no_grad():
-            for parameter in matrices:
-                parameter.zero_()
-        yield
-    finally:
-        with torch.no_grad():
-            for parameter, values in zip(matrices, kept, strict=True):
-                parameter.copy_(values)
 
 
 def _numbers(wanted: list[Call], counted: list[Call], last: Call, made: Pass) -> dict[str, Array]:

@@ -210,7 +210,8 @@ def against_width(of: str, optimizer: str, kind: str, *, residual: bool) -> str:
 
     ``kind``: of the nets, as in `trials`; ``residual``: whether they are like the residual nets of the trials.
     """
-    name, tried = trains(optimizer), _tried(optimizer)
+    tried = _tried(optimizer)
+    name = "descent" if tried == "sgd" else trains(optimizer)
     if kind == TRANSFORMER:
         return GPTS_OVER_WIDTH.get(name) or UNTRIED_WIDTHS.format(optimizer=name)
     if of == "outputs" or (residual and tried == "sgd"):

@@ -211,7 +211,9 @@ def test_other_residual_nets_are_judged_family_by_family(smoke_runs, claim, whic
         assert first_steps.judge_slopes_of(exact.assign(tuned_rate_log10=bent), which).verdict is Verdict.REFUTED
     briefs = [finding.brief for finding in first_steps.findings(exact)]
     assert sum(brief.startswith(which) for brief in briefs) == 1
-    other = exact.assign_attrs(sides=7) if which == first_steps.PIXELS else exact.isel(family=slice(1, None))
+    other = exact.assign_attrs(sides=7)
+    if which == first_steps.BLOCKS:
+        other = exact.assign_coords(family=[f"mlp x{place + 2}" for place in range(exact.sizes["family"])])
     assert not [finding for finding in first_steps.findings(other) if finding.brief.startswith(which)]
 
 

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra
 from torch import nn  # noqa: E402
 
 import meanfield.torch as mft  # noqa: E402
+from meanfield.torch.rates import kind_of  # noqa: E402
 from meanfield.torch.scales import width_of  # noqa: E402
 from meanfield.transfer import SCALES, step_that_names  # noqa: E402
 from tests.torch import models, twins  # noqa: E402
@@ -468,31 +469,141 @@ def zero_head():
     return head
 
 
+class Towers(nn.Module):
+    """Two layers side by side, and one above both."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.left, self.right = nn.Linear(5, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.above, self.head = nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.first(x)
+        return self.head(self.above(self.left(x) + self.right(x)))
+
+
+class Standardised(nn.Linear):
+    """Weights less their mean over their spread, which zeros have not."""
+
+    def forward(self, x):
+        return x @ ((self.weight - self.weight.mean()) / self.weight.std()).T
+
+
+class Asserting(nn.Module):
+    def forward(self, x):
+        assert x.abs().max() > 0, "dead"
+        return x
+
+
+def frozen(model):
+    model[0].requires_grad_(False)
+    return model
+
+
+def orthogonal(model):
+    torch.nn.utils.parametrizations.orthogonal(model[2])
+    return model
+
+
+def layers(number, build=nn.Linear):
+    return [build(8, 8, bias=False) for _ in range(number)]
+
+
 @pytest.mark.parametrize(
-    ("model", "inputs", "tried"),
+    ("model", "inputs", "found"),
     [
-        (lambda: headed(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 8)), PAIRS[0][0], (2, 0)),
-        (lambda: headed(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8)), PAIRS[0][0], (2, 0)),
-        (lambda: headed(nn.Linear(8, 8), Residual(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))), PAIRS[0][0], (3, 2)),
-        (lambda: headed(Joined(nn.Linear(8, 4)), head=nn.Linear(12, 3)), PAIRS[0][0], (1, 1)),
-        (lambda: headed(*[nn.Linear(8, 8)] * 3), PAIRS[0][0], (1, 0)),  # one layer, three times
-        (lambda: headed(*[nn.Linear(8, 8) for _ in range(20)]), PAIRS[0][0], (7, 0)),
-        (headed, PAIRS[0][0], (0, 0)),
-        (lambda: headed(nn.Linear(8, 8), head=zero_head()), PAIRS[0][0], (0, 0)),
-        (models.ResNet, models.images()[0], (5, 5)),
-        (lambda: models.ResNet(2), models.images()[0], (5, 5)),
-        (lambda: nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 8), nn.Linear(8, 3)), torch.arange(8), (1, 0)),
+        (lambda: headed(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 8)), PAIRS[0][0], "no"),
+        (lambda: headed(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8)), PAIRS[0][0], "no"),
+        (lambda: frozen(headed(nn.Linear(8, 8), nn.ReLU())), PAIRS[0][0], "no"),
+        (lambda: headed(*layers(2, Standardised)), PAIRS[0][0], "no"),
+        (lambda: headed(*[nn.Linear(8, 8)] * 3), PAIRS[0][0], "no"),  # one layer, three times
+        (lambda: headed(*layers(20)), PAIRS[0][0], "no"),
+        (headed, PAIRS[0][0], "no"),
+        (lambda: nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 8), nn.Linear(8, 3)), torch.arange(8), "no"),
+        (
+            lambda: headed(nn.Linear(8, 8), Residual(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))),
+            PAIRS[0][0],
+            "yes",
+        ),
+        (lambda: headed(Residual(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))), PAIRS[0][0], "yes"),
+        (lambda: headed(Joined(nn.Linear(8, 4)), head=nn.Linear(12, 3)), PAIRS[0][0], "yes"),
+        (models.ResNet, models.images()[0], "yes"),  # around shortcuts that are layers
+        (lambda: models.ResNet(2), models.images()[0], "yes"),
+        (Towers, PAIRS[0][0], "unknown"),
+        (lambda: headed(nn.Linear(8, 8), head=zero_head()), PAIRS[0][0], "unknown"),
+        (lambda: headed(*layers(1), Asserting(), *layers(1)), PAIRS[0][0], "unknown"),
+        (lambda: orthogonal(headed(nn.Linear(8, 8))), PAIRS[0][0], "unknown"),
     ],
 )
-def test_skip_connections_are_what_leads_around_a_layer(model, inputs, tried):
-    """Whatever the model is made of; and its weights stay as they are."""
+def test_skip_connections_are_what_leads_around_layers(model, inputs, found):
+    """Whatever the model is made of; and its weights stay as they are, and random numbers outside."""
     torch.manual_seed(0)
     made = model()
-    before = [parameter.clone() for parameter in made.parameters()]
-    pairs = [(inputs, torch.randint(3, (len(inputs),)))]
+    before, state = [parameter.clone() for parameter in made.parameters()], torch.get_rng_state()
+    pairs = [(inputs, torch.randint(3, (len(inputs),), generator=torch.Generator().manual_seed(0)))]
     scales = mft.step_scales(made, cross_entropy, pairs, optimizer="sgd", draws=2, reinit=None)
-    assert (scales.attrs["tried_layers"], scales.attrs["layers_led_around"]) == tried
+    assert scales.attrs["skips"] == found
     assert all(map(torch.equal, made.parameters(), before))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_models_whose_skip_connections_are_not_found_are_told_so():
+    how = {"optimizer": "adamw", "draws": 2}
+    carried, said = sentences_of(mft.carry, 0.1, Towers, Towers, cross_entropy, PAIRS, **how)
+    assert carried.attrs["of"] == "outputs"
+    assert [each for each in said if "could not be told" in each]
+    _, said = sentences_of(mft.carry, 0.1, Towers, Towers, cross_entropy, PAIRS, of="relative", **how)
+    assert not [each for each in said if "could not be told" in each]
+
+
+class Inline(nn.Module):
+    """A residual net whose blocks are no modules of their own."""
+
+    def __init__(self, depth=2):
+        super().__init__()
+        self.first, self.head = nn.Linear(5, 8), nn.Linear(8, 3)
+        self.hidden = nn.ModuleList(nn.Linear(8, 8) for _ in range(depth))
+
+    def forward(self, x):
+        x = self.first(x)
+        for layer in self.hidden:
+            x = x + layer(torch.relu(x))
+        return self.head(x)
+
+
+def test_branches_that_are_no_blocks_are_warned_of_where_the_scale_is_of_layers():
+    how = {"optimizer": "adamw", "draws": 2}
+    for of, told in (("relative", True), ("outputs", False)):
+        _, said = sentences_of(mft.carry, 0.1, Inline, partial(Inline, 4), cross_entropy, PAIRS, of=of, **how)
+        assert bool([each for each in said if "stand in no block" in each]) is told
+    _, said = sentences_of(mft.starting_rate, Inline, cross_entropy, PAIRS, **how)  # by the last layer
+    assert [each for each in said if "stand in no block" in each]
+    _, said = sentences_of(mft.starting_rate, partial(fully_connected, 8), cross_entropy, PAIRS, **how)
+    assert not [each for each in said if "stand in no block" in each]
+
+
+def test_measured_scales_are_of_the_step_that_is_asked_for():
+    scales = mft.step_scales(fully_connected(8), cross_entropy, PAIRS, optimizer=torch.optim.AdamW, draws=2)
+    for asked in ("sgd", "adamw"):
+        with pytest.raises(ValueError, match=f"measured is of one step of AdamW; the rate goes by '{asked}'"):
+            mft.starting_rate(fully_connected(8), cross_entropy, PAIRS, optimizer=asked, measured=scales, draws=2)
+    del scales.attrs["skips"]
+    how = {"optimizer": torch.optim.AdamW, "draws": 2}
+    with pytest.raises(ValueError, match="of another version of the library"):
+        mft.carry(0.1, fully_connected(8), fully_connected(8), cross_entropy, PAIRS, measured=(scales, scales), **how)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (lambda: nn.Sequential(nn.Embedding(9, 8), nn.LayerNorm(8), nn.Linear(8, 3)), "connected"),
+        (lambda: nn.Sequential(nn.Embedding(9, 8), nn.Conv1d(8, 8, 1), nn.LayerNorm(8)), "convolutional"),
+        (models.GPT, "transformer"),
+        (lambda: nn.Sequential(nn.Embedding(9, 8), Residual(nn.LayerNorm(8), nn.Linear(8, 8))), "transformer"),
+    ],
+)
+def test_the_kind_of_a_model_is_read_off_its_modules(model, kind):
+    assert kind_of(model(), None) == kind
 
 
 def test_the_width_of_a_model_is_what_most_matrices_have():
@@ -519,7 +630,7 @@ def test_scales_that_say_no_width_are_taken():
         del scales.attrs["width"]
     given = 0.1, partial(model, 8), partial(model, 256), cross_entropy, pairs
     carried, said = sentences_of(mft.carry, *given, optimizer="sgd", measured=tuple(both))
-    assert carried.attrs["of"] == "outputs"
+    assert carried.attrs["of"] == "relative"
     assert not any("over widths" in each for each in said)
     _, said = sentences_of(
         mft.starting_rate, partial(model, 256), cross_entropy, pairs, measured=both[1], optimizer="sgd"

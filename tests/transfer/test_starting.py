@@ -364,7 +364,7 @@ def test_nets_differ_in_width_by_any_of_their_layers():
         ("muon-adamw-in-noise", TRANSFORMER, False, "last", "went by -0.54"),
         ("muon-adamw", TRANSFORMER, False, "relative", "went by -0.54"),
         ("lion", TRANSFORMER, False, "relative", "under lion was not tried"),
-        ("sgd", TRANSFORMER, False, "outputs", "under sgd was not tried"),
+        ("sgd", TRANSFORMER, False, "outputs", "under descent was not tried"),
         ("adamw", CONNECTED, True, "outputs", "give of='relative'"),
         ("adamw", CONNECTED, True, "absolute", "give of='relative'"),
         ("adamw", CONNECTED, False, "relative", "under adamw was not tried"),
