@@ -179,6 +179,7 @@ class _Judge:
         self.notes: list[str] = []
         self._recipes, self._condition = (target, base), condition
         chosen = None if optimizer is None else optimizers_by_role(optimizer, CONDITIONS[condition])
+        self._vectors_decay = any(pair.weight.weight_decay for pair in self.pairs if is_vector(pair.role))
         self._names = {pair.weight.name: _optimizer_of(pair, chosen, CONDITIONS[condition]) for pair in self.pairs}
         self.optimizers = list(dict.fromkeys(self._names.values()))
 
@@ -223,7 +224,7 @@ class _Judge:
             slack = log(1 + TOLERANCE) + (self._slack(pair) if hyperparameter == INITIAL_STD else 0.0)
             place = (pair.column_of(hyperparameter) or "fixed", (pair.label,), (pair.weight.kind,), hyperparameter)
             agrees = _agree(value, expected, slack)
-            if not agrees and hyperparameter == "weight_decay" and not value and is_vector(pair.role):
+            if not agrees and hyperparameter == "weight_decay" and is_vector(pair.role) and not self._vectors_decay:
                 agrees = True
                 self.notes.append(f"{pair.label} does not decay, as is the custom; the table has {expected:.3g}")
             yield RecipeCell(*place, value, base, str(scaling), expected, agrees)

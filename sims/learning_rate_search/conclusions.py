@@ -129,7 +129,7 @@ def to_do(families: list[str], optimizer: str) -> str:
             f"Check {', '.join(normalised)} at a second depth: trials have not decided whether one step says how rates "
             "go with batch normalisation."
         )
-    if few := untried(optimizer):
+    if (few := untried(optimizer)) and len(leaving) < len(families):
         words.append(f"Check at a second depth: {few}.")
     return " ".join(words)
 

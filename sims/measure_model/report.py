@@ -77,12 +77,18 @@ def _answer(dataset: xr.Dataset) -> Iterator[str]:
 def _rates(dataset: xr.Dataset) -> str:
     """The rate of every size, the carried one where one was tuned."""
     attrs = dataset.attrs
-    if attrs["tuned"] and dataset["carried_rate"].notnull().any():
+    if attrs["tuned"]:
         others = [at for at in _each(dataset) if not attrs["tuned"].endswith(f" at {at['size'].item()}")]
-        said = [f"{float(at['carried_rate']):.2g} at {at['size'].item()}" for at in others]
-        return f"The rate {attrs['tuned']} becomes {_listed(said)}."
-    if attrs["tuned"] and attrs["not_carried"]:
-        return f"The rate {attrs['tuned']} is not carried: {attrs['not_carried'].splitlines()[0]}."
+        rates = {str(at["size"].item()): float(at["carried_rate"]) for at in others}
+        said = [f"{rate:.2g} at {size}" for size, rate in rates.items() if not isnan(rate)]
+        lost = [size for size, rate in rates.items() if isnan(rate)]
+        becomes = f"The rate {attrs['tuned']} becomes {_listed(said)}." if said else ""
+        why = (
+            f"{attrs['tuned']} is not carried to {_listed(lost)}: {attrs['not_carried'].splitlines()[0]}."
+            if lost
+            else ""
+        )
+        return " ".join(filter(None, [becomes, why]))
     if dataset["started_rate"].isnull().all():
         return f"No rate to start from is named: {attrs['no_rate'].splitlines()[0]}."
     if dataset.sizes["size"] == 1:
@@ -257,6 +263,11 @@ def _between(at: xr.Dataset, kind: str) -> str:
     return MISSING if isnan(low) or low == high else f"{low:.2g} .. {high:.2g}"
 
 
+def _rate(at: xr.Dataset, kind: str) -> str:
+    rate = float(at[f"{kind}_rate"])
+    return MISSING if isnan(rate) else f"{rate:.2g}"
+
+
 def _rate_columns(dataset: xr.Dataset) -> Iterator[Column]:
     yield Column("parameters", lambda at: f"{int(at['parameters']):,}")
     if "carried_of" in dataset and dataset["carried_rate"].notnull().any():
@@ -265,7 +276,7 @@ def _rate_columns(dataset: xr.Dataset) -> Iterator[Column]:
         if dataset[f"{kind}_rate"].notnull().any():
             yield Column(
                 [header, "between"],
-                lambda at, kind=kind: [f"{float(at[f'{kind}_rate']):.2g}", _between(at, kind)],  # type: ignore[misc]
+                lambda at, kind=kind: [_rate(at, kind), _between(at, kind)],  # type: ignore[misc]
             )
     yield Column("moves the outputs by 1", lambda at: f"{float(at['scale'].sel(of='outputs')):.2g}")
 

@@ -70,6 +70,21 @@ def test_gains_and_biases_that_do_not_decay_agree(role, agrees):
     assert bool([note for note in report.notes if "does not decay, as is the custom" in note]) is agrees
 
 
+def test_some_gains_that_decay_make_the_others_deviate():
+    """As where a group has left out those of one block."""
+    right, base = gpt(256, 16, by_powers(ADAMW, 4, 8)), gpt(64, 2)
+    gains = [each.name for each in right.weights if each.role == "norm_gain"]
+    decaying = {each.name for each in base.weights if each.role == "norm_gain"}
+
+    def held(recipe, names):
+        weights = (replace(each, weight_decay=0.1) if each.name in names else each for each in recipe.weights)
+        return replace(recipe, weights=tuple(weights))
+
+    assert judge_recipe(right, held(base, decaying)).agrees
+    report = judge_recipe(held(right, gains[1:]), held(base, decaying))
+    assert {role for cell in report.deviating for role in cell.roles} == {"norm gain"}
+
+
 def test_markdown_and_json(capsys, files):
     status, said = ran(capsys, files["wrong"], "--base", files["base"], "--format", "markdown")
     assert status == 1

@@ -174,6 +174,16 @@ def test_sizes_of_one_kind_go_as_one_power(tmp_path):
     sizes = ["--sizes", "channels=4,6,8", "--optimizer", "adamw", "--carry", "0.1@channels=4"]
     dataset = run([*UNNORMALISED, *sizes], tmp_path / "run.nc")
     assert dataset.attrs["carried_by"] == "relative"
+    lost = dataset.copy(deep=True).assign_attrs(not_carried="its last layer is another")
+    lost["carried_rate"][2] = np.nan
+    said = " ".join(document(lost).short().split())
+    assert "becomes" in said
+    assert "is not carried to channels=8: its last layer is another." in said
+    lost["carried_rate"][1] = np.nan
+    said = " ".join(document(lost).short().split())
+    assert "becomes" not in said
+    assert "0.1 at channels=4 is not carried to channels=6 and channels=8" in said
+    assert "nan" not in said
     assert "By one step the rate goes as channels^(" in " ".join(document(dataset).short().split())
     assert "outputs" not in dataset.attrs["carried_premises"]
 
