@@ -64,6 +64,7 @@ from meanfield.transfer.trials import (
     TRIAL_BATCH,
     TRIAL_WIDTHS,
     TRIED,
+    TWO_LAYER_CONVOLUTIONAL,
     UNDER_MUON,
     UNTRIED_WIDTHS,
     WIDER_NETS,
@@ -321,6 +322,7 @@ def is_convolutional(net: Net) -> bool:
 def _families(net: Net) -> list[str]:
     """Those of the families above that the net belongs to."""
     belongs = {
+        TWO_LAYER_CONVOLUTIONAL: isinstance(net, ResidualConvNet) and net.block_depth == 2 and net.scaling == "init",
         PLAIN: is_plain(net),
         PLAIN_CONNECTED: is_plain(net) and kind_of_net(net) == CONNECTED,
         PLAIN_CONVOLUTIONAL: is_plain(net) and is_convolutional(net),

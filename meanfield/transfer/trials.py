@@ -166,10 +166,12 @@ PLAIN, PLAIN_CONNECTED, PLAIN_CONVOLUTIONAL, PRE_NORM, POST_NORM, LINEAR_LOOPS, 
     "loops of factor 1/L",
     "loops of factor L^(-1/2)",
 )
+TWO_LAYER_CONVOLUTIONAL = "residual convolutional nets with branches of two layers"
 ON_DIGITS, ON_MNIST = "on digits,", "on MNIST, of 32 channels,"
 WHERE_THEY_LEARN = f"{ON_MNIST} over the depths that learn,"
 SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, ...], str]]] = {
     PLAIN_CONNECTED: {MUON_ADAMW: (-1.00, (-1.16, -1.35), ON_DIGITS)},
+    TWO_LAYER_CONVOLUTIONAL: {"sgd": (-0.51, (0.20, 0.17, 0.19), "on MNIST, of 16 channels,")},
     PLAIN_CONVOLUTIONAL: {"sgd": (-2.47, (-1.37, -1.58, -1.31), ON_MNIST)},
     PRE_NORM: {
         "sgd": (-0.28, (-1.13, -0.73, -0.57), WHERE_THEY_LEARN),

@@ -23,11 +23,10 @@ HARDLY = (
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0
 # How families begin whose tuned rates left one step in trials (T4, E1d, E1e), and those that did under an optimizer and
-# without normalisation (E1b).
+# without normalisation (E1b, E1m).
 LEAVING = (TRANSFORMER, "loop")
 LEAVING_UNDER = {
-    "sgd": ("cnn",),
-    "sgd_momentum": ("cnn",),
+    **dict.fromkeys(("sgd", "sgd_momentum"), ("cnn", "residual cnn k=")),
     "muon-adamw": ("mlp",),
 }
 NORMALISED = "batch norm"

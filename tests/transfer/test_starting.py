@@ -459,6 +459,13 @@ def test_transformers_are_told_of_those_like_them(options, told):
     assert all(any(words in each for each in said) for words in told)
 
 
+def test_residual_convolutional_nets_with_branches_of_two_layers_leave_one_step():
+    net = mf.ResidualConvNet(depth=4, grid=(4,), kernel=(3,), channels=16, block_depth=2)
+    (said,) = departures(net, "sgd")
+    assert "fell as L^(-0.51) under sgd" in said
+    assert departures(net, "adamw") == departures(net.replace(block_depth=1), "sgd") == ()
+
+
 def test_residual_convolutional_nets_are_told_of_trials_without_data():
     """Over the depth, of variance 1/K and branches of one layer, and of no other."""
     sizes = {"grid": (4,), "kernel": (3,), "channels": 64, "readout": "convolution"}
