@@ -353,7 +353,7 @@ def test_forms_for_other_programs_are_printed_alone(folder, capsys):
     """Where the files are, and that they are read, is said on the error stream."""
     assert looped_update.main([*ARGUMENTS, "--out", str(folder / "run.nc"), "--format", "html"]) == 0
     said = capsys.readouterr()
-    assert Page(said.out).texts("h2") == ["Verdicts", "Tables", "What to run next", "Words"]
+    assert Page(said.out).texts("h2") == ["Verdicts", "Tables", "Words"]
     assert said.err.startswith("reading the finished run")
     assert "page     " in said.err
 

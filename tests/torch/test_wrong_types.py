@@ -35,7 +35,7 @@ SERVED |= {("depths", "5"), ("depths", "[1]"), ("steps", "5")}
 OTHERS = (*OF_RECIPES, "ParameterGroups", "coordinate_report")
 
 
-@pytest.mark.filterwarnings("ignore:trials had batches of 16")
+@pytest.mark.filterwarnings("ignore:trials had batches of 16", "ignore:in plain nets of the trials")
 @pytest.mark.parametrize("name", [name for name in mft.__all__ if name not in OTHERS])
 def test_wrong_arguments_are_refused(name):
     function = getattr(mft, name)

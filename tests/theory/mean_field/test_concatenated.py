@@ -285,6 +285,7 @@ def test_what_takes_hours_is_refused():
         mf.predict(mf.DenseNet(depth=120_000, growth=1, width=1), level="mean_field")
 
 
+@pytest.mark.filterwarnings("ignore:how tuned rates of such nets go with their width")
 def test_rates_are_carried_by_the_mean_field_at_each_depth():
     small = mf.DenseNet(depth=4, growth=32, width=32)
     deep = replace(small, depth=16)
