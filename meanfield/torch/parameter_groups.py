@@ -447,6 +447,10 @@ def _left_to_users(
     return notes
 
 
+# How many layers a branch has under each condition.
+LAYERS_OF = {"3.1": "two and more layers", "B.1": "one layer"}
+
+
 def _premises(
     pairs: list[Pair],
     sizes: Sizes,
@@ -456,12 +460,11 @@ def _premises(
     has_unknown_heads: bool,
 ) -> Iterator[str]:
     """Those of the tables, and of these models, whose multipliers stand at modules of the classes ``ends``."""
-    of_one = "one layer" if condition == "B.1" else "two and more layers"
-    yield f"condition {condition} of Zheng et al. 2026, for branches of {of_one}"
-    inside = [pair.role for pair in pairs if pair.weight.block is not None and pair.column == "hidden"]
-    has_one = bool(inside) and set(inside) == {"projection"}
-    if has_one is not (condition == "B.1") and inside:
-        yield f"branches here have {'one layer' if has_one else 'several layers'}: give condition={_other(condition)!r}"
+    yield f"condition {condition} of Zheng et al. 2026, for branches of {LAYERS_OF[condition]}"
+    inside = {pair.role for pair in pairs if pair.weight.block is not None and pair.column == "hidden"}
+    own = "B.1" if inside == {"projection"} else "3.1"
+    if inside and own != condition:
+        yield f"branches here have {LAYERS_OF[own]}: give condition={own!r}"
     yield "depth counts residual blocks, of a Transformer its layers"
     yield "weight decay is of steps W <- W - lr (A + weight_decay W), as torch.optim.AdamW and Muon make them"
     yield "multipliers are hooks: they are in the gradients of their layers, and in the norm by which all are clipped"
@@ -491,12 +494,6 @@ def _premises(
             roles=[column for column, by in stepped_by.items() if by == name],
             output_dimension=outputs,
         )
-
-
-def _other(condition: str) -> str:
-    """The condition for branches of the other number of layers."""
-    (other,) = set(CONDITIONS) - {condition}
-    return other
 
 
 def _widths(pairs: list[Pair]) -> tuple[int, int]:

@@ -20,9 +20,9 @@ AT_ENDS, BETWEEN = 2, 8
 def skips(model: nn.Module, task: Task, made: Pass) -> str:
     """Whether something leads around the layers between the first and the last.
 
-    None where nothing leads around any that is silenced alone. There are some where the outputs depend on the first
-    layer with all others silenced, but for those that nothing leads around, as in a stem of two layers, and for
-    shortcuts by name. Models without layers between are plain.
+    "no" where nothing leads around any layer that is silenced alone, and where there is no layer between. "yes" where
+    the outputs still depend on the first layer with all others silenced, but for those that nothing leads around, as in
+    a stem of two layers, and for shortcuts by name. Else "unknown".
     """
     layers = inner_layers(model, made)
     if not layers:
