@@ -369,7 +369,7 @@ def _other_rates(record: Record) -> str:
         for net, factor in factors.items()
         if isinstance(factor, float)
     ]
-    return f", but for learning rates over depth, by one step of {', '.join(rates)}" if rates else ""
+    return f", except for the learning rate over depth: one step asks for {', '.join(rates)}" if rates else ""
 
 
 def as_markdown(record: Record) -> str:

@@ -50,6 +50,7 @@ from meanfield.verification.verdicts import (
     lost_points,
     powers,
     shares_refuted,
+    two_digits,
 )
 
 P = ParamSpec("P")
@@ -148,7 +149,8 @@ class Contest:
         """Of the contest, and of the one with claim and rival exchanged, as `Finding` has them."""
         if self.unit:
             least = shares_refuted(self.claim, np.ones(self.claim.difference.shape), bands)
-            return least.in_words(f"a deviation of {least.together:.2g} {self.unit} is refuted"), None
+            first = f"a deviation of {two_digits(least.together)} {self.unit} is refuted"
+            return least.in_words(first, f" {self.unit}"), None
         if self.apart is None:
             return None, None
         back = self.apart if self.back is None else self.back
@@ -211,7 +213,7 @@ def computed(
 ) -> Ruling:
     """The ruling of `judge_computed`, on numbers without draws that come near a law."""
     share = 1 - tolerance / abs(claimed - rival)
-    power = f"exact: refuted from {share:.2g} of the way to the rival on"
+    power = f"exact: a deviation of {two_digits(100 * share)} % of the gap between claim and rival is refuted"
     return Ruling(judge_computed(values, claimed, rival, tolerance), evidence, words or {}, power)
 
 

@@ -110,10 +110,16 @@ class Shares:
     def in_words(self, first: str, unit: str = "") -> str:
         """Behind the ``first`` words, which name the share of all numbers: that of one alone, where it is another."""
         if self.alone is None:
-            return f"{first} where all numbers go, nothing where one goes alone"
-        if f"{self.alone:.2g}" == f"{self.together:.2g}":
+            return f"{first} if all numbers share it, and none of one number alone"
+        alone = two_digits(self.alone)
+        if alone == two_digits(self.together):
             return first
-        return f"{first} where all numbers go, {self.alone:.2g}{unit} where the least sure one goes alone"
+        return f"{first} if all numbers share it; the least certain one alone needs {alone}{unit}"
+
+
+def two_digits(number: float) -> str:
+    """In words, without a power of ten where a reader needs none."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 # How far off is refuted: shares of the way from claim to rival, or words.
@@ -161,10 +167,9 @@ def power_in_words(power: Power | None) -> str:
         return "not stated"
     if isinstance(power, str):
         return power
-    first = f"{power.together:.2g} of the way to the rival is refuted"
-    if power.together > 1:
-        first = f"only what is {power.together:.2g} times as far off as the rival is refuted"
-    return power.in_words(first, " times the way" if (power.alone or 0.0) > 1.05 else "")
+    percent = Shares(100 * power.together, None if power.alone is None else 100 * power.alone)
+    gap = "the gap between claim and rival"
+    return percent.in_words(f"a deviation of {two_digits(percent.together)} % of {gap} is refuted", " %")
 
 
 # A deviation of the stated power is refuted in this share of runs.

@@ -130,7 +130,7 @@ def test_standard_says_what_one_step_says_of_a_rate_over_depth(capsys, optimizer
     assert "keeps the learning rate over depth" in text
     kept = printed(capsys, [*shared, "--depth", "6"])
     assert "explain_transfer" not in kept
-    assert "but for learning rates over depth" not in kept
+    assert "except for the learning rate" not in kept
 
 
 def test_both_optimizers_of_a_hybrid_have_their_factors_and_others_none(capsys):

@@ -132,21 +132,23 @@ def test_a_row_of_a_ladder_that_scatters_more_hides_a_tilt_of_its_own():
 @pytest.mark.parametrize(
     ("shares", "words"),
     [
-        (Shares(0.3, 0.3), "0.3 of the way to the rival is refuted"),
-        (Shares(0.301, 0.299), "0.3 of the way to the rival is refuted"),
+        (Shares(0.3, 0.3), "a deviation of 30 % of the gap between claim and rival is refuted"),
+        (Shares(0.301, 0.299), "a deviation of 30 % of the gap between claim and rival is refuted"),
         (
             Shares(0.0019, 0.8),
-            "0.0019 of the way to the rival is refuted where all numbers go, 0.8 where the least sure one goes alone",
+            "a deviation of 0.19 % of the gap between claim and rival is refuted if all numbers share it; the least "
+            "certain one alone needs 80 %",
         ),
         (
             Shares(0.5, 3.0),
-            "0.5 of the way to the rival is refuted where all numbers go, 3 times the way where the least sure one "
-            "goes alone",
+            "a deviation of 50 % of the gap between claim and rival is refuted if all numbers share it; the least "
+            "certain one alone needs 300 %",
         ),
-        (Shares(2.0, 2.0), "only what is 2 times as far off as the rival is refuted"),
+        (Shares(2.0, 2.0), "a deviation of 200 % of the gap between claim and rival is refuted"),
         (
             Shares(0.7, None),
-            "0.7 of the way to the rival is refuted where all numbers go, nothing where one goes alone",
+            "a deviation of 70 % of the gap between claim and rival is refuted if all numbers share it, and none of "
+            "one number alone",
         ),
     ],
 )
@@ -178,7 +180,7 @@ def test_where_claim_and_rival_meet_the_power_is_a_deviation():
     several = Contest(Deviation([0.0, 0.0], [0.1, 1.0]), Deviation(9.0, 1.0), unit="nats").weigh(2, 1000).power
     sure = Bands.of(2, 1000).sure
     assert several.startswith(
-        f"a deviation of {0.1 * sure:.2g} nats is refuted where all numbers go, {sure:.2g} where "
+        f"a deviation of {0.1 * sure:.2g} nats is refuted if all numbers share it; the least certain one alone needs {sure:.2g} nats"
     )
     assert words.startswith("a deviation of ")
     assert words.endswith(" nats is refuted")
@@ -252,8 +254,8 @@ def test_errors_of_few_draws_ask_for_more_than_the_band_and_known_ones_do_not():
 @pytest.mark.parametrize(("claimed", "rival", "tolerance"), [(-1.5, -1.0, 0.05), (0.0, 1.0, 0.1)])
 def test_computed_numbers_are_refuted_from_the_stated_share_on(claimed, rival, tolerance):
     words = computed(claimed, claimed, rival, tolerance, "numbers").power
-    stated = float(words.split()[3])
-    assert words == f"exact: refuted from {stated:.2g} of the way to the rival on"
+    stated = float(words.split()[4]) / 100
+    assert words == f"exact: a deviation of {100 * stated:.2g} % of the gap between claim and rival is refuted"
 
     def at(share):
         return computed(claimed + share * (rival - claimed), claimed, rival, tolerance, "numbers").verdict
