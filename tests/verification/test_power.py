@@ -180,7 +180,8 @@ def test_where_claim_and_rival_meet_the_power_is_a_deviation():
     several = Contest(Deviation([0.0, 0.0], [0.1, 1.0]), Deviation(9.0, 1.0), unit="nats").weigh(2, 1000).power
     sure = Bands.of(2, 1000).sure
     assert several.startswith(
-        f"a deviation of {0.1 * sure:.2g} nats is refuted if all numbers share it; the least certain one alone needs {sure:.2g} nats"
+        f"a deviation of {0.1 * sure:.2g} nats is refuted if all numbers share it; the least certain one alone needs "
+        f"{sure:.2g} nats"
     )
     assert words.startswith("a deviation of ")
     assert words.endswith(" nats is refuted")
