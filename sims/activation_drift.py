@@ -420,10 +420,12 @@ CLAIMS = (
         "activation's own fan-in rule, and eta* keeps L^(-3/2) but for a slowly varying factor, which can make its "
         "slope over finite depths slightly steeper than ReLU's",
         brief="GELU: pre-activations drift little, and eta* all but keeps L^(-3/2)",
-        printed='"This induces a slowly depth-dependent prefactor kappa(L) ... can therefore return a slightly more '
-        'negative fitted exponent" (appendix F)',
-        hypotheses="weights of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, "
-        "and for the variance that keeps energies",
+        printed='"Even with activation-aware fan-in scaling, the pre-activation distribution is only approximately '
+        "stationary ... This induces a slowly depth-dependent prefactor kappa(L) ... can therefore return a slightly "
+        'more negative fitted exponent" (appendix F)',
+        hypotheses="that the gain of unit variance stands for every layer is our reading of 'gain per layer'; weights "
+        "of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, and for the "
+        "variance that keeps energies",
         checks=checks(NAME, judge_constant_gain, judge_stationary, judge_asymptote),
         replaced_by="0.912 is the gain at variance 1 alone. Under He's variance and the fan-in rule pre-activations "
         "decay at infinite width too, the gain falls to sigma_W^2/4, and eta* rises as gain^(-L/2); where sigma_W^2 = "

@@ -468,8 +468,8 @@ CLAIMS = (
         brief="kappa in eta* = kappa L^(-3/2) depends on neither kernel size nor resolution",
         printed='"is independent of channel widths, kernel sizes, and spatial resolutions" (Zhang et al. 2025, '
         "appendix B)",
-        hypotheses="ReLU, circular padding, He's fan-in rule, sides of the grid longer than the kernel's; checked on "
-        "stencils of 2 to 9 taps on small grids, with a convolutional readout",
+        hypotheses="ReLU, circular padding, He's fan-in rule, sides of the grid that dominate the kernel's (section "
+        "3.2): 16 sites with 2 to 5 taps have them; five smaller grids stand beside. A convolutional readout",
         checks=checks(NAME, of_rival(judge_prefactors)),
         replaced_by="kappa ~ 1/taps, and larger on more sites",
         premise="fan-in cancels the taps in overlaps of values; the change by a layer's weights is a sum over taps",

@@ -491,9 +491,6 @@ CLAIMS = (
                 *("--times", "2", "--spacing", "0.125"),
             ),
         ),
-        undecided="under 1/(2 L) they go as L^(-0.08 +- 0.02), where one step has L^(0.07), which is allowed; under "
-        "(2 L)^(-1/2) as L^(-0.25 +- 0.02), where it has L^(-0.51), 4.1 standard errors beyond what is allowed, where "
-        "4.4 decide: twice the nets, 82 minutes, would refute it",
         preset=PRESET,
     ),
 )

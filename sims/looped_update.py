@@ -295,13 +295,16 @@ CLAIMS = (
         id="L5c",
         kind=Kind.PREMISE,
         source="Wang et al. 2026, theorem 2, premise 1",
-        statement="sign updates have |dW| = Theta(eta): held against the signs of the gradient of one sample",
-        brief="sign updates have |dW| = Theta(eta), as signs of one sample's gradient show",
+        statement="sign updates have |dW| = Theta(eta) uniformly in the width: held against the signs of the gradient "
+        "of one sample (judged: by how far they move the stream)",
+        brief="sign updates have |dW| = Theta(eta) at any width, as one sample's gradient shows",
         printed='"Assume: 1. sign-normalized update scale Delta W_ij = (eta / sqrt(N)) S_ij and |Delta W| = '
         'Theta(eta)" (theorem 2)',
-        hypotheses="it is one: theorem 2 assumes it",
+        hypotheses="it is one: theorem 2 assumes it, and appendix D.1 takes updates for isotropic; that it holds at "
+        "any width is our reading of Theta(eta)",
         checks=checks(NAME, judge_width),
-        replaced_by="they have |dW| = eta sqrt(N) and move the stream by eta^2 N, which asks for eta ~ N^(-1/2)",
+        replaced_by="they have |dW| = eta sqrt(N) and move the stream by eta^2 N, which asks for eta ~ N^(-1/2); at a "
+        "fixed width the theorem's law in L stays (L5d)",
         premise="the gradient of a sample is a sum of few outer products, so that its signs are far from isotropic",
     ),
     Claim(

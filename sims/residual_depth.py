@@ -319,10 +319,12 @@ CLAIMS = (
         id="A13",
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, sections 3.4, C.2; Zhang et al. 2025, theorem 3",
-        statement="eta* = Theta(K^(-3/2)) for residual nets whose branches are initialised with variance 1/(q K n)",
+        statement="eta* = Theta(K^(-3/2)) for residual nets whose branches are initialised with variance 1/(q K n) "
+        "(judged, as in A14, A15 and A22: the label term)",
         brief="eta* = Theta(K^(-3/2)) for branches initialised with variance 1/(q K n)",
         printed='"enforcing the AM-muP budget S = O(1) yields eta*(K) = Theta(K^(-3/2))" (appendix C.2)',
-        hypotheses="branches by eq. 5, plain layers by the fan-in rule, branches of a fixed inner structure",
+        hypotheses="branches by eq. 5, plain layers by the fan-in rule, branches of a fixed inner structure, and the "
+        "weak dependence of appendix B, which is what fails",
         checks=checks(NAME, judge_initialisation),
         replaced_by="K^-1 for branches of one layer, K^(k - 2) for branches of k",
         premise="overlaps between units are taken to add up as in plain nets; a block adds only 1/K of them",
@@ -347,7 +349,8 @@ CLAIMS = (
         source="Zhang et al. 2026, section C.2; Zhang et al. 2025, C.1",
         statement="depth counts as m + K in mixed backbones, and the depth of a branch is absorbed",
         printed='"the same argument applies with K replaced by the effective depth L_res := m + K ... residual units '
-        'contribute only O(1) propagation factors" (appendix C.2)',
+        'contribute only O(1) propagation factors" (appendix C.2); "Fixed O(1) internal structure inside a branch or '
+        'block is absorbed into the local template" (section 3.1)',
         hypotheses="those of A13, with m plain layers and branches of k layers",
         checks=checks(NAME, judge_block_depth, judge_effective_depth),
         replaced_by="eta* ~ K^(k - 2) in the blocks, while every plain layer counts as in a plain net",
@@ -355,8 +358,8 @@ CLAIMS = (
     ),
     Claim(
         id="A22",
-        kind=Kind.AS_STATED,
-        source="Zhang et al. 2026, section 4.3",
+        kind=Kind.BEYOND,
+        source="Zhang et al. 2026, section 4.3, of one step in place of training",
         statement="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets (judged: from the "
         "one-step eta*; the paper compares with tuned optima)",
         brief="PathSum (Chen et al. 2024) departs from the truth with depth in residual nets",

@@ -388,14 +388,15 @@ CLAIMS = (
     ),
     Claim(
         id="S2b",
-        kind=Kind.AS_STATED,
-        source="Zheng et al. 2026, condition B.1, extended to nonlinearities by section 3.2 and appendix G",
+        kind=Kind.BEYOND,
+        source="Zheng et al. 2026, condition B.1, taken to ReLU as appendix G takes eq. 2",
         statement="k = 1: the multiplier L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
         brief="k = 1: L^(-1/2) keeps features of order one with ReLU behind every matrix, too",
-        printed='"the activation function preserves the asymptotic order of the feature norms, ensuring that the '
-        'scaling properties ... remain valid for the post-activations" (appendix G.1)',
-        hypotheses="that activations keep the order of norms (assumption G.2), which ReLU does; the paper's own ReLU "
-        "nets (eq. 28) have k = 2 and the multiplier 1/L. Features before any step, width 128, 2 .. 32 blocks",
+        printed='"We assume that the activation function preserves the asymptotic order of the feature norms, ensuring '
+        'that the scaling properties ... remain valid for the post-activations" (appendix G.1)',
+        hypotheses="that activations keep the order of norms (assumption G.2), which ReLU does, and that the blocks' "
+        "summands have zero mean (appendix B), which they then have not; the paper's own ReLU nets (eq. 28) have k = 2 "
+        "and the multiplier 1/L. Features before any step, width 128, 2 .. 32 blocks",
         checks=(_group("features", *RELU, "--times", "2", "--optimizers", "adamw"),),
         replaced_by="|h_L| grows as about L^0.8 over 2 .. 32 blocks; in theory as exp(c L^(1/2))",
         premise="that a block adds to the stream without preference of sign; ReLU adds a positive mean L times",

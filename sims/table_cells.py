@@ -453,8 +453,8 @@ CLAIMS = (
         "depth that its condition asks for, as norms of weights, gradients and first updates of nets are measured, and "
         "none half a power off",
         brief="multipliers, variances, rates and epsilons of the tables have their powers",
-        printed='"Entries in purple indicate differences between muP and SP, while gray shows the corresponding SP '
-        'choices" (table 3)',
+        printed='"All rows use the optimizer-agnostic initialization and block-multiplier rules from Section 4.1; the '
+        'table only organizes the optimizer-dependent update rules derived below" (appendix C, of table 2)',
         hypotheses=f"{READING}; all nine optimizers at k = 2 and k = 1, every cell of weights, scaling or not",
         checks=(of_all(judge_cells), of_all(judge_cells, "--block-depth", "1")),
     ),

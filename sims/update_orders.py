@@ -298,16 +298,18 @@ CLAIMS = (
     ),
     Claim(
         id="S9",
-        kind=Kind.AS_STATED,
-        source="Zheng et al. 2026, section 3.3.2, eq. 5",
-        statement="k = 2: the second-order term of one step of Muon is of order one, which is why the multiplier is "
-        "1/L",
+        kind=Kind.PREMISE,
+        source="Zheng et al. 2026, section 3.3.2, below eq. 5",
+        statement="k = 2: the scale that norms give the second-order term is its scale in one step (judged: Muon's, "
+        "which is then of order one, and why the multiplier is 1/L)",
         brief="k = 2: Muon's second-order term of one step is of order one, hence 1/L",
         printed='"maximizing each summand and ensuring |epsilon_2(L)|_R = Theta(1) in the '
         'meanwhile, leading to alpha_l |Delta W_l^(2)|_R |Delta W_l^(1)|_R = Theta(1/L)" (section 3.3.2)',
-        hypotheses=f"norms of a product multiply; linear nets, {NETS}",
+        hypotheses="it is one: section 3.3 takes 'scale estimates whose tightness relies on standard non-cancellation "
+        f"and alignment behavior', and appendix F argues for the other terms; linear nets, {NETS}",
         checks=(Check(NAME, of_rival(partial(judge_first_step, optimizer="muon")), FIRST),),
-        replaced_by="n^(-1/2) L^(-1/2) after one step; of order one after several",
+        replaced_by="n^(-1/2) L^(-1/2) after one step; of order one after several. The condition on norms (C2.3) "
+        "holds (S1)",
         premise="that norms multiply; the two updates of a block meet in an overlap of independent vectors",
     ),
 )

@@ -132,6 +132,12 @@ def inner_layers(model: nn.Module, made: Pass) -> list[str]:
     return [name for name in weighted_leaves(model, made.calls)[1:-1] if _is_layer(model.get_submodule(name))]
 
 
+def branch_layers(model: nn.Module) -> int:
+    """The most layers that a block has, but for those that lead the stream around its branches; 0 without blocks."""
+    held = (_layers(model.get_submodule(block)) for block in blocks(model))
+    return max((sum(not AROUND.search(name.lower()) for name in names) for names in held), default=0)
+
+
 def normalised(model: nn.Module, made: Pass) -> str:
     """Whether the last block normalises what it reads, "pre", what it gives, "post", or neither, ""."""
     last = next(reversed(block_calls(model, made)), None)

@@ -26,7 +26,7 @@ from meanfield.optimizers import IN_NOISE
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.torch.models import taken_batches
-from meanfield.torch.parts import blocks, leaves
+from meanfield.torch.parts import blocks, branch_layers, leaves
 from meanfield.torch.scales import DRAWS, first_model, require_last, step_scales
 from meanfield.torch.skips import NO, UNKNOWN, YES
 from meanfield.torch.steps import step_of
@@ -56,6 +56,7 @@ from meanfield.transfer.trials import (
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
+    DEEP_CONVOLUTIONAL_BRANCHES,
     OF_BATCH_NORM,
     OF_CHARACTERS,
     PLAIN,
@@ -96,11 +97,17 @@ def kind_of(model: nn.Module, kind: Any) -> str:
     return "convolutional" if convolves else "connected"
 
 
-def families_of(kind: str, scales: xr.Dataset) -> list[str]:
-    """Families of the trials that the model of these scales belongs to: Transformers by their normalisation."""
+def families_of(kind: str, model: nn.Module, scales: xr.Dataset) -> list[str]:
+    """Families of the trials that the model of these scales belongs to.
+
+    Transformers by their normalisation, and residual convolutional nets without one by the layers of a block.
+    """
     if kind == "transformer":
         family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
         return [family] if family else []
+    if kind == "convolutional" and is_like_residual(kind, model, scales):
+        deep = DEEP_CONVOLUTIONAL_BRANCHES.get(branch_layers(model))
+        return [deep] if deep else []
     if not are_all(NO, scales):
         return []
     return [PLAIN, PLAIN_CONVOLUTIONAL if kind == "convolutional" else PLAIN_CONNECTED]
@@ -131,7 +138,7 @@ def is_batch_normalised(model: nn.Module) -> bool:
 def misses(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) -> tuple[str, ...]:
     """One sentence for each way in which trials say that a rate named for a model like this one misses its interval."""
     wide = wide_kind(KINDS[kind], scales.attrs.get("width", 0))
-    known = misses_of(families_of(kind, scales), optimizer, wide=wide)
+    known = misses_of(families_of(kind, model, scales), optimizer, wide=wide)
     by_signs = optimizer in ("adamw", "lion")
     return (*known, UNTRIED_CONVOLUTIONS) if by_signs and kind == "convolutional" and _is_untried(model) else known
 
@@ -148,7 +155,7 @@ def departures(kind: str, model: nn.Module, scales: xr.Dataset, optimizer: str) 
     reads_tokens = any(isinstance(module, nn.Embedding) for module in model.modules())
     of_tokens = [OF_CHARACTERS] if kind == "transformer" and reads_tokens else []
     muon = [] if kind == "transformer" else under_muon(optimizer)
-    return [*slopes_parts(families_of(kind, scales), optimizer), *muon, *of_tokens]
+    return [*slopes_parts(families_of(kind, model, scales), optimizer), *muon, *of_tokens]
 
 
 UNTOLD = (

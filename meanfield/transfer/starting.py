@@ -35,6 +35,7 @@ from meanfield.transfer.trials import (
     CONNECTED,
     CONVOLUTIONAL,
     COURSES,
+    DEEP_CONVOLUTIONAL_BRANCHES,
     DESCENT,
     FOLLOWED_UNDER,
     GPTS_OVER_WIDTH,
@@ -47,6 +48,7 @@ from meanfield.transfer.trials import (
     OF_FIRST,
     OF_LION,
     OF_MOMENTUM,
+    OF_MUON,
     OF_TIED,
     OTHER_LOOPS,
     OUTPUTS_UNDER_DESCENT,
@@ -64,7 +66,6 @@ from meanfield.transfer.trials import (
     TRIAL_BATCH,
     TRIAL_WIDTHS,
     TRIED,
-    TWO_LAYER_CONVOLUTIONAL,
     UNDER_MUON,
     UNTRIED_WIDTHS,
     WIDER_NETS,
@@ -156,9 +157,9 @@ def under_muon(optimizer: str) -> list[str]:
 
 def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:
     """`slopes_part` of each of these families that has one, that of AdamW for Lion where Lion was not tried."""
-    known = [family for family in families if family in SLOPES]
-    names = [optimizer if optimizer in SLOPES[family] else _tried(optimizer) for family in known]
-    return [part for family, name in zip(known, names, strict=True) if (part := slopes_part(family, name))]
+    names = (optimizer, trains(optimizer), _tried(optimizer))
+    tried = {family: [name for name in names if name in SLOPES[family]] for family in families if family in SLOPES}
+    return [slopes_part(family, known[0]) for family, known in tried.items() if known]
 
 
 def misses(net: Net, optimizer: str) -> tuple[str, ...]:
@@ -322,7 +323,6 @@ def is_convolutional(net: Net) -> bool:
 def _families(net: Net) -> list[str]:
     """Those of the families above that the net belongs to."""
     belongs = {
-        TWO_LAYER_CONVOLUTIONAL: isinstance(net, ResidualConvNet) and net.block_depth == 2 and net.scaling == "init",
         PLAIN: is_plain(net),
         PLAIN_CONNECTED: is_plain(net) and kind_of_net(net) == CONNECTED,
         PLAIN_CONVOLUTIONAL: is_plain(net) and is_convolutional(net),
@@ -331,7 +331,10 @@ def _families(net: Net) -> list[str]:
         LINEAR_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 1,
         ROOT_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 0.5,
     }
-    return [family for family, is_it in belongs.items() if is_it]
+    families = [family for family, is_it in belongs.items() if is_it]
+    if isinstance(net, ResidualConvNet) and net.scaling == "init" and net.block_depth in DEEP_CONVOLUTIONAL_BRANCHES:
+        families.append(DEEP_CONVOLUTIONAL_BRANCHES[net.block_depth])
+    return families
 
 
 def _has_factors(net: TokenStream) -> bool:
@@ -357,7 +360,7 @@ def untried(optimizer: str) -> str:
     if trains(optimizer) in TRIED:
         return ""
     name = trains(optimizer)
-    few = {"lion": OF_LION, "sgd_momentum": OF_MOMENTUM}
+    few = {"lion": OF_LION, "sgd_momentum": OF_MOMENTUM, "muon": OF_MUON}
     return (
         few.get(name)
         or f"no trial has trained nets by {name} until they learned: whether tuned rates follow its step is not known"
@@ -548,12 +551,12 @@ def premises_of(name: str, loss: str, *, tokens: bool) -> tuple[str, ...]:
     return (
         f"nets of the size of those of the trials, trained by {kind}, without weight decay",
         f"a constant rate: under {course.trained} peaks of a warmup and a cosine that train best were {low:g} to "
-        f"{high:g} times as large (E3)",
+        f"{high:g} times as large",
         "inputs of mean 0 and variance 1",
         *trained,
         f"as many steps as in the trials{batches}: over 128 to 2,048 steps T tuned rates of {course.trained}, in nets "
         f"of 4 units, went as T^({few[0]:g} +- {few[1]:g}) with batches of 16 and as T^({many[0]:g} +- {many[1]:g}) "
-        "with batches of 256 (E3)",
+        "with batches of 256 (E3a, E3b)",
     )
 
 
@@ -571,7 +574,7 @@ def other_batch(name: str, batch_size: int, *, tokens: bool) -> str:
     return (
         f"trials had batches of {TRIAL_BATCH}, and this one has {batch_size:,}: by how tuned rates of {course.trained} "
         f"went with batches of {TRIAL_BATCH} to {LARGEST_BATCH} in nets of 4 units, the one that trains best is "
-        f"{short:.2g} times this rate after 128 steps, and {long:.2g} times after 2,048 (E3)"
+        f"{short:.2g} times this rate after 128 steps, and {long:.2g} times after 2,048 (E3c)"
         f"{', if that goes on beyond them, which was not tried' if is_beyond else ''}{of_first}"
     )
 

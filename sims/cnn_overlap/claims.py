@@ -512,34 +512,37 @@ CLAIMS = (
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
         hypotheses="lemma 1 (A1) and homogeneous layers, many channels",
         checks=checks(NAME, partial(judge_sum_of_minima, name="label_term")),
-        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site",
+        replaced_by="the mean field, l(2l^2+1)/12 for ReLU nets of one site: of order l^3, as eq. 23 has it, with a "
+        "prefactor that moves from 1/4 of the sum's at l = 1 to 1/2 in deep nets",
         premise="a gate passes two tangents at one unit with chance 1/2 and at two units with 1/4; one factor is taken "
         "for both",
     ),
     Claim(
         id="A4a",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, eq. 21, appendix B.3",
-        statement="A_l grows no faster than l^2, at the depths of a run and in the limit of deep nets, under a "
-        "convolutional readout and under the paper's pooled one",
+        statement="A_l grows no faster than l^2 where outputs are not few beside channels, too: at the depths of a run "
+        "and, at one number of outputs times depth over channels, in the limit of deep nets, under a convolutional "
+        "readout and under the paper's pooled one",
         brief="A_l grows no faster than l^2, at finite depth and in its limit, either readout",
         printed='"The term A does not alter the depth exponent because it grows at most quadratically in l" (appendix '
         "B.3)",
-        hypotheses="those of A4; exponents by the measure of A3a and A3b; outputs over channels kept as depth grows",
+        hypotheses="those of A4, of which eq. 22 has many channels; exponents by the measure of A3a and A3b",
         checks=_under_both_readouts(judge_output_term, partial(judge_limit, name="output_term")),
         replaced_by="exponents of 3.6 to 3.9 over layers 6 .. 12 and towards 4 in deep nets, as outputs drive the net "
-        "along its own features",
+        "along its own features; with few outputs A_l grows as B_l (A4)",
         premise="the outputs, through which A_l is driven, are taken for independent of the overlaps below",
     ),
     Claim(
         id="A3a",
-        kind=Kind.AS_STATED,
+        kind=Kind.READING,
         source="Zhang et al. 2026, eq. 22, 23",
         statement="B_l grows as l^3 over the deeper half of nets of a dozen layers, under a convolutional readout and "
         "under the paper's pooled one",
         brief="B_l grows as l^3 in the deeper half of nets of a dozen layers, either readout",
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
-        hypotheses="those of A3; the paper's sum of minima has exponent 2.84 over layers 6 .. 12, and 3 in the limit",
+        hypotheses="those of A3; the paper's sum of minima has exponent 2.84 over layers 6 .. 12, and 3 in the limit: "
+        "that so few layers show the limit's is our reading of 'B_l = Theta(l^3)'",
         checks=_under_both_readouts(partial(judge_exponent, name="label_term")),
         replaced_by="the mean field: under a convolutional readout an exponent of 2.99 over layers 6 .. 12, under a "
         "pooled one of 4.2",
@@ -550,15 +553,17 @@ CLAIMS = (
         id="A3b",
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, eq. 22, 23",
-        statement="B_l grows as l^3 in the limit of deep nets, under a convolutional readout and under the paper's "
-        "pooled one (mean field)",
-        brief="B_l grows as l^3 in the limit of deep nets, either readout (mean field)",
+        statement="in the limit of deep nets B_l is l^3 times a kappa_0 that depends on neither l nor L, under a "
+        "convolutional readout and under the paper's pooled one (mean field; judged: its exponent over the deeper half "
+        "of layers)",
+        brief="in the limit of deep nets B_l is one kappa_0 times l^3, either readout",
         printed='"kappa_0 = O(1) depends on activation/initialization moments ... but not on l or L" (eq. 22)',
         hypotheses="those of A3; the mean field agrees with draws where nets are drawn (A3c)",
         checks=_under_both_readouts(partial(judge_limit, name="label_term")),
-        replaced_by="l^3 under a convolutional readout; under a pooled one l^3 and, from what pairs of sites share, "
-        "l^3 (l/L)^3 besides, so that exponents over the deeper half stay above 3 (4.3 on 8 sites, 4.9 on 16) "
-        "while means over layers go as L^3 (A5a)",
+        replaced_by="one kappa_0 under a convolutional readout; under a pooled one B_l is of order l^3, as eq. 21 has "
+        "it, with a kappa_0 that rises with l/L: to l^3 comes l^3 (l/L)^3 from what pairs of sites share, so that "
+        "exponents over the deeper half stay above 3 (4.3 on 8 sites, 4.9 on 16), while means over layers go as L^3 "
+        "(A5a)",
         premise="that of A3a: behind a gate at layer l two sites share 1 - 3/l of a label",
     ),
     Claim(

@@ -257,11 +257,13 @@ CLAIMS = (
         id="A7a",
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, remark B",
-        statement="zero padding corrects eta* by the boundary fraction times a constant, whatever the depth",
+        statement="zero padding corrects eta* by the boundary fraction times a constant, whatever the depth (judged: "
+        "the overlap energy)",
         brief="zero padding corrects eta* by the boundary fraction times a constant",
         printed='"an additive error term of order O(bdry(Lambda_h, K_h)). This produces only lower-order '
         'multiplicative corrections to eta*" (remark B)',
-        hypotheses="a small boundary fraction",
+        hypotheses="a small boundary fraction; the remark has it for one layer, and proposition 3.3, whose constants "
+        "do not depend on L, for all",
         checks=checks(NAME, judge_uniform_correction),
         replaced_by="a correction of the boundary fraction times l^0.6 (computed, 64 sites), as the boundary layer "
         "grows inwards; at a depth of the order of N^2 growth turns into the decay lambda^(2 l) of overlap energies",

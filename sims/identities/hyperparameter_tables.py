@@ -58,9 +58,9 @@ CLAIMS = (
         id="S13",
         kind=Kind.PREMISE,
         source="Zheng et al. 2026, appendix C.11, tables 7 and 13",
-        statement="appendix C.11 is consistent: the weights that tables 7 and 13 begin with lie on the sphere |W|_2 = "
-        "R on which it derives SSO's update",
-        brief="appendix C.11 is consistent: the weights of tables 7 and 13 lie on SSO's sphere",
+        statement="the weights that tables 7 and 13 begin with lie on the sphere |W|_2 = R on which appendix C.11 "
+        "derives SSO's update",
+        brief="the weights of tables 7 and 13 lie on the sphere of SSO's update",
         printed='"R = Theta(sqrt(n_out / n_in)) ... |W_l|_2 = R ... given Equation (6) that ... |W_(L+1)|_R = '
         'Theta(n_in)" (appendix C.11)',
         hypotheses="|W|_2 = R is an RMS operator norm of 1 for every matrix",

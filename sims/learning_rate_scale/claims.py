@@ -231,12 +231,12 @@ CLAIMS = (
     Claim(
         id="A23a",
         kind=Kind.AS_STATED,
-        source="Zhang et al. 2025, theorem 1; Zhang et al. 2026, section 3.2 ('width-robust')",
+        source="Zhang et al. 2025, theorem 1 (Zhang et al. 2026 have no more than 'width-robust', section 3.2)",
         statement="kappa in eta* = kappa L^(-3/2) does not depend on the width (judged: the label term)",
         brief="kappa in eta* = kappa L^(-3/2) does not depend on the width",
-        printed='"A learning rate tuned at one width transfers to any other width without retuning" (Zhang et al. '
-        "2025, theorem 1)",
-        hypotheses="ReLU, weights by He's fan-in rule, of which the head is taken to be one, gradient descent",
+        printed='"For arbitrary channel widths ... A learning rate tuned at one width transfers to any other width '
+        'without retuning" (Zhang et al. 2025, theorem 1 and its implication)',
+        hypotheses="ReLU, weights by He's fan-in rule, the head's among them (section 3.2), gradient descent",
         checks=checks("learning_rate_scale", judge_width),
         replaced_by="kappa ~ n^(-1/2); with a head of variance 1/n^2 (muP) it stays",
         premise="He's rule keeps values, not their changes: the change by a layer's weights is a sum over n inputs",

@@ -300,7 +300,7 @@ CLAIMS = (
     ),
     Claim(
         id="T4",
-        kind=Kind.AS_STATED,
+        kind=Kind.BEYOND,
         source="Zhang et al. 2026, section 4.1, tables 1 (post-norm) and 3 (pre-norm); by training of our own",
         statement=f"the tuned rate of pre- and post-norm Transformers of 16 channels {ETA}",
         brief="tuned rates of pre- and post-norm Transformers follow one step over depth",
@@ -309,7 +309,8 @@ CLAIMS = (
         "hardly learn; the scale is that of one step on the data, by the change of the layers; no factor on branches",
         checks=_of("transformer post", "transformer pre"),
         replaced_by="in one epoch on digits, over 2 to 16 units, the tuned rate of pre-norm nets falls as "
-        "L^(-0.57 +- 0.06), one step on the data says L^(-1.40); that of post-norm nets falls as L^(-1.38 +- 0.08)",
+        "L^(-0.57 +- 0.06), where one step on the data has L^(-1.40); that of post-norm nets follows its step, as "
+        "L^(-1.38 +- 0.08), where one step has L^(-1.66)",
         premise="the first step at initialisation stands for an epoch of training",
     ),
     Claim(

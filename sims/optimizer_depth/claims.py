@@ -394,8 +394,8 @@ CLAIMS = (
         "1/sqrt(L), and do not change with L for k = 2 with 1/L (judged: eta* of one step)",
         brief="hidden rates of AdamW and Muon: L^(-1/2) for k = 1, L^0 for k = 2 (one step)",
         printed='"we need to set eta_l = Theta(1/sqrt(L))" (appendix D.3.1, Muon, k = 1); "their update norms do not '
-        'depend on alpha_l, and the optimizer-specific HP rule remains the same as in width-scaling muP" (section 4, '
-        "k = 2)",
+        'depend on alpha_l, and the optimizer-specific HP rule remains the same as in width-scaling muP" (section '
+        "4.3, k = 2)",
         hypotheses="linear blocks, one step without momentum and epsilon, fixed input and output sizes; conditions B.1 "
         "and 3.1 ask that every hidden weight move its block by 1/L in spectral norm. Judged is another budget, the "
         "mean square change of the stream, in ReLU nets of equal widths under the labels' error; finite K is granted "

@@ -351,11 +351,13 @@ CLAIMS = (
         brief="rho_{l:h} is bounded in depth, one for all directions, and hardly fluctuates",
         printed='"0 < c_Phi <= rho_(l:h) <= C_Phi < infinity with constants independent of L_tr, h, and l ... '
         'corresponding overlap fluctuations are negligible" (appendix D.3, assumption 1)',
-        hypotheses="it is one: appendix D assumes it",
+        hypotheses="it is one: appendix D assumes it, for the tangent directions of the one-step update, which it has "
+        "for high-dimensional and random; judged are white directions at the input, shared by tokens or summing to "
+        "zero over them, and weights' tangents have a part of either kind",
         checks=checks(NAME, judge_post_bounded, judge_pre_bounded, judge_fluctuations, judge_one_for_all),
-        replaced_by="pre-norm: rho_{l:h} of tangents that tokens share grows as l/h; either norm: at l = 128 these "
-        "keep 5 to 60 times what tangents keep that sum to zero over tokens; at a given layer fluctuations do vanish "
-        "with the width",
+        replaced_by="post-norm nets do have a bounded rho_{l:h}; pre-norm: that of tangents that tokens share grows as "
+        "l/h; either norm: at l = 128 these keep 5 to 60 times what tangents keep that sum to zero over tokens; at a "
+        "given layer fluctuations do vanish with the width",
         premise="attention passes on to a token what tokens share. Uniform attention passes on nothing of what sums to "
         "zero over tokens; softmax attention less and less, as tokens grow alike",
     ),

@@ -342,7 +342,9 @@ def test_the_page_says_what_was_measured_printed_and_assumed(tmp_path, monkeypat
     said = {"Printed": claim.printed, "Assumed": claim.hypotheses, "Instead": claim.replaced_by}
     for name, words in (said | {"Premise that fails": claim.premise}).items():
         assert f"\n- {name}: {words}.\n" in page.replace("\\*", "*")
-    line = "- **REFUTED**: law. Rival: other. Measured: slopes of all nets. Numbers: numbers. Power: 0.5 of the way"
+    line = (
+        "- **REFUTED**: law. Rival: other. Measured: slopes of all nets. Numbers: numbers. Power: a deviation of 50 %"
+    )
     assert line in page
 
 

@@ -18,6 +18,7 @@ from meanfield.transfer.starting import (
     beyond_widths,
     departures,
     differ_in_width,
+    misses,
     other_batch,
     rate_stays,
     widens,
@@ -195,7 +196,7 @@ def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer,
     if factors:
         short, long = factors
         assert f"and this one has {batch_size:,}: " in said[0]
-        assert f"is {short} times this rate after 128 steps, and {long} times after 2,048 (E3)" in said[0]
+        assert f"is {short} times this rate after 128 steps, and {long} times after 2,048 (E3c)" in said[0]
         assert ("how that in noise goes with the batch was not tried" in said[0]) is (optimizer == "muon-adamw")
         assert ("if that goes on beyond them, which was not tried" in said[0]) is (batch_size == 4)
 
@@ -445,11 +446,11 @@ GPT = VIT | {"vocabulary": 5, "causal": True, "readout": "every"}
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (GPT, ("fell as L^(-0.64)", "with 1/L they stayed")),
-        (GPT | {"scaling": "multiplier_linear"}, ("with 1/L they stayed",)),
+        (GPT, ("fell as L^(-0.64)", "with 1/(2 L) they stayed")),
+        (GPT | {"scaling": "multiplier_linear"}, ("with 1/(2 L) they stayed",)),
         (GPT | {"scaling": "multiplier_sqrt", "tied": True}, ("looped GPTs",)),
         (VIT, ("fell as L^(-0.64)",)),
-        (VIT | {"scaling": "multiplier_linear"}, ("with 1/L they stayed",)),
+        (VIT | {"scaling": "multiplier_linear"}, ("with 1/(2 L) they stayed",)),
     ],
 )
 def test_transformers_are_told_of_those_like_them(options, told):
@@ -462,8 +463,19 @@ def test_transformers_are_told_of_those_like_them(options, told):
 def test_residual_convolutional_nets_with_branches_of_two_layers_leave_one_step():
     net = mf.ResidualConvNet(depth=4, grid=(4,), kernel=(3,), channels=16, block_depth=2)
     (said,) = departures(net, "sgd")
-    assert "fell as L^(-0.51) under sgd" in said
+    assert "fell as L^(-0.27) under sgd" in said
     assert departures(net, "adamw") == departures(net.replace(block_depth=1), "sgd") == ()
+
+
+@pytest.mark.parametrize(("layers", "low", "high"), [(2, "1.4", "4"), (3, "2.9", "7.5")])
+def test_starting_rates_of_deep_convolutional_branches_are_too_high(layers, low, high):
+    """Under descent, with branches of two and three layers and variance 1/K, and no other."""
+    net = mf.ResidualConvNet(depth=4, grid=(4,), kernel=(3,), channels=16, block_depth=layers)
+    (said,) = misses(net, "sgd")
+    assert f"this rate would have been {low} to {high} times the tuned" in said
+    others = net.replace(block_depth=1), net.replace(block_depth=4), net.replace(scaling="multiplier_sqrt")
+    assert not any(misses(other, "sgd") for other in others)
+    assert not misses(net, "adamw")
 
 
 def test_residual_convolutional_nets_are_told_of_trials_without_data():
