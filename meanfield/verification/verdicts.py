@@ -398,7 +398,9 @@ class Distances:
         needed = made * times_more(off, count, effective, fixed, **bands)
         why = self._why + deciding(needed, made, "refute {claim}" if refuting else "decide if {claim} holds")
         if not np.isfinite(needed) and np.isfinite(times_more(off, count, effective, **bands)):
-            why = f"; no draws decide: {fixed:.0%} of the error's square does not fall with their number"
+            why = (
+                f"; no draws decide: {two_digits(100 * fixed)} % of the error's square does not fall with their number"
+            )
         if off.worst <= 0 and max(self.bands.alarm, self.of_rival.alarm) <= WIDEST_BAND:
             why, needed = "; {rival} lies within the allowance, where no draws decide", np.inf
         names = {"claim": "what is claimed", "rival": "the rival"}

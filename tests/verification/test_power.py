@@ -387,7 +387,7 @@ def test_an_error_that_draws_do_not_reduce_asks_for_more_of_them_or_for_none():
     assert [ruling.verdict for ruling in said] == [Verdict.INCONCLUSIVE] * 3
     assert 1000 < said[0].needed < said[1].needed
     assert said[2].needed is None
-    assert said[2].evidence.endswith("; no draws decide: 90% of the error's square does not fall with their number")
+    assert said[2].evidence.endswith("; no draws decide: 90 % of the error's square does not fall with their number")
 
 
 def test_a_mean_that_has_not_converged_announces_what_converges():
