@@ -243,8 +243,8 @@ UNTRIED_CONVOLUTIONS = (
 # The scale of the outputs over tuned rates of descent, where it left the factor of `CALIBRATIONS`.
 OUTPUTS_UNDER_DESCENT: Mapping[str, tuple[float, float]] = {
     PLAIN: (0.46, 3.9),
-    TWO_LAYER_CONVOLUTIONAL: (0.87, 2.5),
-    THREE_LAYER_CONVOLUTIONAL: (1.8, 4.7),
+    TWO_LAYER_CONVOLUTIONAL: (0.87, 2.45),
+    THREE_LAYER_CONVOLUTIONAL: (1.81, 4.67),
     PRE_NORM: (0.79, 1.9),
     POST_NORM: (1.1, 2.6),
     ROOT_LOOPS: (0.01, 0.36),

@@ -467,7 +467,7 @@ def test_residual_convolutional_nets_with_branches_of_two_layers_leave_one_step(
     assert departures(net, "adamw") == departures(net.replace(block_depth=1), "sgd") == ()
 
 
-@pytest.mark.parametrize(("layers", "low", "high"), [(2, "1.4", "4"), (3, "2.9", "7.5")])
+@pytest.mark.parametrize(("layers", "low", "high"), [(2, "1.4", "3.9"), (3, "2.9", "7.4")])
 def test_starting_rates_of_deep_convolutional_branches_are_too_high(layers, low, high):
     """Under descent, with branches of two and three layers and variance 1/K, and no other."""
     net = mf.ResidualConvNet(depth=4, grid=(4,), kernel=(3,), channels=16, block_depth=layers)
