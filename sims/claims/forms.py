@@ -117,11 +117,11 @@ def _unmade(claim: Claim, findings: Sequence[Finding]) -> str:
         return ""
     pairs = zip(claim.checks, findings, strict=True)
     missing = len({check.run for check, finding in pairs if finding.evidence == NOT_RUN})
-    return f"{missing} of its {len(claim.runs)} runs {'is' if missing == 1 else 'are'} not made yet" if missing else ""
+    return f"{missing} of its {len(claim.runs)} runs {'is' if missing == 1 else 'are'} not judged yet" if missing else ""
 
 
 def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, float]) -> str:
-    """Runs that are not made yet, and draws that would decide the rest that is open, where the runs say so.
+    """Runs that are not judged yet, and draws that would decide the rest that is open, where the runs say so.
 
     Then how long these draws take, where it is known of every run. Nothing of a record of other comparisons.
     """

@@ -76,7 +76,7 @@ def test_open_claims_say_what_is_lacking():
     assert table_of([unknown]).rows[0][-1] == ""
     waiting = replace(by_draws, findings=[few, many, replace(few, evidence=NOT_RUN, needed=None, made=None)])
     assert table_of([waiting]).rows[0][-1] == (
-        "1 of its 3 runs is not made yet; draws: about 1,900 would decide, 16 are made"
+        "1 of its 3 runs is not judged yet; draws: about 1,900 would decide, 16 are made"
     )
     assert "would decide" in section_of(by_draws).markdown()
 
@@ -87,7 +87,7 @@ def test_refuted_claims_say_which_runs_are_not_made():
     refuted = Judgement(claim, Verdict.REFUTED, made)
     assert table_of([refuted]).rows[0][-1] == claim.replaced_by
     waiting = replace(refuted, findings=[*made[:-1], replace(FINDING, evidence=NOT_RUN)])
-    assert table_of([waiting]).rows[0][-1] == f"{claim.replaced_by}; 1 of its 4 runs is not made yet"
+    assert table_of([waiting]).rows[0][-1] == f"{claim.replaced_by}; 1 of its 4 runs is not judged yet"
 
 
 def test_identities_are_called_so():
