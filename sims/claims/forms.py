@@ -117,7 +117,8 @@ def _unmade(claim: Claim, findings: Sequence[Finding]) -> str:
         return ""
     pairs = zip(claim.checks, findings, strict=True)
     missing = len({check.run for check, finding in pairs if finding.evidence == NOT_RUN})
-    return f"{missing} of its {len(claim.runs)} runs {'is' if missing == 1 else 'are'} not judged yet" if missing else ""
+    verb = "is" if missing == 1 else "are"
+    return f"{missing} of its {len(claim.runs)} runs {verb} not judged yet" if missing else ""
 
 
 def _lacking(claim: Claim, findings: Sequence[Finding], seconds: Mapping[str, float]) -> str:
