@@ -536,6 +536,10 @@ def calibrated(name: str) -> str:
     return name
 
 
+# Rows judge descent's and some of AdamW's exponents, and findings have all of them.
+WHERE_COURSES_STAND = "E3a to E3c, docs/findings.md"
+
+
 def premises_of(name: str, loss: str, *, tokens: bool) -> tuple[str, ...]:
     """What a starting rate under an optimizer of `CALIBRATIONS` assumes; ``tokens``: of a Transformer."""
     kind = {
@@ -556,7 +560,7 @@ def premises_of(name: str, loss: str, *, tokens: bool) -> tuple[str, ...]:
         *trained,
         f"as many steps as in the trials{batches}: over 128 to 2,048 steps T tuned rates of {course.trained}, in nets "
         f"of 4 units, went as T^({few[0]:g} +- {few[1]:g}) with batches of 16 and as T^({many[0]:g} +- {many[1]:g}) "
-        "with batches of 256 (E3a, E3b)",
+        f"with batches of 256 ({WHERE_COURSES_STAND})",
     )
 
 
@@ -574,7 +578,7 @@ def other_batch(name: str, batch_size: int, *, tokens: bool) -> str:
     return (
         f"trials had batches of {TRIAL_BATCH}, and this one has {batch_size:,}: by how tuned rates of {course.trained} "
         f"went with batches of {TRIAL_BATCH} to {LARGEST_BATCH} in nets of 4 units, the one that trains best is "
-        f"{short:.2g} times this rate after 128 steps, and {long:.2g} times after 2,048 (E3c)"
+        f"{short:.2g} times this rate after 128 steps, and {long:.2g} times after 2,048 ({WHERE_COURSES_STAND})"
         f"{', if that goes on beyond them, which was not tried' if is_beyond else ''}{of_first}"
     )
 

@@ -196,7 +196,10 @@ def test_batches_unlike_those_of_the_trials_are_said_to_move_the_rate(optimizer,
     if factors:
         short, long = factors
         assert f"and this one has {batch_size:,}: " in said[0]
-        assert f"is {short} times this rate after 128 steps, and {long} times after 2,048 (E3c)" in said[0]
+        assert (
+            f"is {short} times this rate after 128 steps, and {long} times after 2,048 (E3a to E3c, docs/findings.md)"
+            in said[0]
+        )
         assert ("how that in noise goes with the batch was not tried" in said[0]) is (optimizer == "muon-adamw")
         assert ("if that goes on beyond them, which was not tried" in said[0]) is (batch_size == 4)
 
