@@ -421,8 +421,8 @@ CLAIMS = (
         "slope over finite depths slightly steeper than ReLU's",
         brief="GELU: pre-activations drift little, and eta* all but keeps L^(-3/2)",
         printed='"Even with activation-aware fan-in scaling, the pre-activation distribution is only approximately '
-        "stationary ... This induces a slowly depth-dependent prefactor kappa(L) ... can therefore return a slightly "
-        'more negative fitted exponent" (appendix F)',
+        'stationary ... slowly depth-dependent prefactor kappa(L) ... slightly more negative fitted exponent" '
+        "(appendix F)",
         hypotheses="that the gain of unit variance stands for every layer is our reading of 'gain per layer'; weights "
         "of variance 2 / fan-in (gain, attenuation) or 1 / (q fan-in) (drift); the limit for both, and for the "
         "variance that keeps energies",
