@@ -48,8 +48,8 @@ OF_SEVERAL_STUDIES = (
         kind=Kind.AS_STATED,
         source="Zhang et al. 2026, eq. 21",
         statement="A_l = O(l^2), negligible beside B_l",
-        printed='"it grows at most quadratically in l under standard weak-correlation/diagonal-dominance bounds ... under '
-        'homogeneity and finite-moment assumptions at initialization, A = O(eta^2 l^2)" (appendix B.3, eq. 21)',
+        printed='"it grows at most quadratically in l under standard weak-correlation/diagonal-dominance bounds ... '
+        'under homogeneity and finite-moment assumptions at initialization, A = O(eta^2 l^2)" (appendix B.3, eq. 21)',
         hypotheses="homogeneous layers, finite moments; the bounds on correlations that appendix B.3 invokes for them "
         "are what fails",
         checks=(
