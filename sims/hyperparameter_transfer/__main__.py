@@ -144,7 +144,7 @@ PRESETS = {
     "evidence": Preset(
         "85 min",
         "nets that learn: base rates of GPTs stay over the depth under condition 3.1, and over the width by "
-        "AdamW; by Muon they move by -0.58 octaves; more in docs/findings.md",
+        "AdamW; by Muon they move by -0.58 octaves to width 128; more in docs/findings.md",
         **BOTH | {"families": ["residual", "gpt"], "widths": [32, 128], "depths": [4, 16], "decays": DECAYS},
         **{"samples": None, "steps": 448, "batch_size": 8, "tuning_seeds": 8, "draws": 6},
     ),

@@ -312,6 +312,9 @@ CLAIMS = (
         printed=STAYS_PRINTED,
         hypotheses=f"{OF_GPT}; {OF_LARGER}",
         checks=_checks(GPT, judge_stays, KEPT, LARGER),
+        undecided="three of four stay, by AdamW over width and depth (+0.01 +- 0.06 and -0.06 +- 0.07 octaves) and by "
+        "Muon with AdamW over the depth (+0.05 +- 0.04); over the width Muon's moves by -0.76 +- 0.03, which 7 nets a "
+        "rate would refute, 4 being made, in about 4 hours on two cores",
         preset="evidence",
     ),
     Claim(
@@ -325,6 +328,10 @@ CLAIMS = (
         printed=MOVES_PRINTED,
         hypotheses=f"{OF_GPT}; {OF_LARGER}",
         checks=_checks(GPT, judge_moves, LOST, LARGER),
+        undecided="two of four move, AdamW's by the standard (-2.17 +- 0.09 octaves) and Muon's under condition B.1 "
+        "(+1.30 +- 0.04); AdamW's under condition B.1, +0.94 +- 0.10, needs 19 nets a rate where 4 are made, 11 hours "
+        "on two cores; Muon's by the standard, -0.49 +- 0.06, is at the edge of half an octave and moves less than "
+        "under condition 3.1, so that more nets would not show the paper's contrast",
         preset="evidence",
     ),
 )
