@@ -46,7 +46,6 @@ from meanfield.transfer.trials import (
     NOTABLE_WIDTH,
     OF_CHARACTERS,
     OF_FIRST,
-    OF_LION,
     OF_MOMENTUM,
     OF_MUON,
     OF_TIED,
@@ -360,7 +359,7 @@ def untried(optimizer: str) -> str:
     if trains(optimizer) in TRIED:
         return ""
     name = trains(optimizer)
-    few = {"lion": OF_LION, "sgd_momentum": OF_MOMENTUM, "muon": OF_MUON}
+    few = {"sgd_momentum": OF_MOMENTUM, "muon": OF_MUON}
     return (
         few.get(name)
         or f"no trial has trained nets by {name} until they learned: whether tuned rates follow its step is not known"
@@ -406,11 +405,11 @@ def starting_rate(
     "muon-adamw-in-noise", in which AdamW's layers move as far as they do once gradients are noise. The constant c is
     that of trials of small nets, and so is the factor either way that the interval holds. But for descent and Muon
     alone kinds of nets have constants of their own: that of fully-connected nets is six times that of convolutional
-    ones under AdamW (claim E2), and nine times under Muon with AdamW; Lion's are AdamW's over 0.23, as its steps do not
-    shrink once gradients are noise. Under descent tuned rates of residual nets stayed over the width, and the outputs'
-    scale does not (E1j): there the first step of a wider net is that of the same net at the width of the trials, 64
-    units or 16 channels. The attributes say which nets, data and steps these were. Tune around the rate where you can,
-    and carry what you tuned over depth by `transfer_learning_rate`, which needs no constant.
+    ones under AdamW (claim E2), seven times under Lion, and nine times under Muon with AdamW. Under descent tuned rates
+    of residual nets stayed over the width, and the outputs' scale does not (E1j): there the first step of a wider net
+    is that of the same net at the width of the trials, 64 units or 16 channels. The attributes say which nets, data and
+    steps these were. Tune around the rate where you can, and carry what you tuned over depth by
+    `transfer_learning_rate`, which needs no constant.
 
     Args:
         net, data, loss, epsilon, batch_size, draws, seed, workers, resume_in: as for `step_scales`. Take the batch size
