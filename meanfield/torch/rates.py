@@ -53,6 +53,7 @@ from meanfield.transfer.starting import (
     with_rate,
 )
 from meanfield.transfer.trials import (
+    BATCH_NORMALISED,
     CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
@@ -100,7 +101,8 @@ def kind_of(model: nn.Module, kind: Any) -> str:
 def families_of(kind: str, model: nn.Module, scales: xr.Dataset) -> list[str]:
     """Families of the trials that the model of these scales belongs to.
 
-    Transformers by their normalisation, and residual convolutional nets without one by the layers of a block.
+    Transformers by their normalisation, residual convolutional nets by that of batches, or without one by the layers
+    of a block.
     """
     if kind == "transformer":
         family = {"pre": PRE_NORM, "post": POST_NORM}.get(scales.attrs["normalised"])
@@ -108,6 +110,8 @@ def families_of(kind: str, model: nn.Module, scales: xr.Dataset) -> list[str]:
     if kind == "convolutional" and is_like_residual(kind, model, scales):
         deep = DEEP_CONVOLUTIONAL_BRANCHES.get(branch_layers(model))
         return [deep] if deep else []
+    if kind == "convolutional" and are_all(YES, scales) and is_batch_normalised(model):
+        return [BATCH_NORMALISED]
     if not are_all(NO, scales):
         return []
     return [PLAIN, PLAIN_CONVOLUTIONAL if kind == "convolutional" else PLAIN_CONNECTED]

@@ -29,6 +29,7 @@ from meanfield.optimizers.matrices import Muon, MuonKimi
 from meanfield.quantities.step_scales import median_scale
 from meanfield.simulation.step_moves import EpsilonWarning
 from meanfield.transfer.trials import (
+    BATCH_NORMALISED,
     BEYOND_WIDTHS,
     BY_THE_RELATIVE_CHANGE,
     CALIBRATIONS,
@@ -36,7 +37,6 @@ from meanfield.transfer.trials import (
     CONVOLUTIONAL,
     COURSES,
     DEEP_CONVOLUTIONAL_BRANCHES,
-    DESCENT,
     FOLLOWED_UNDER,
     GPTS_OVER_WIDTH,
     LARGEST_BATCH,
@@ -50,7 +50,6 @@ from meanfield.transfer.trials import (
     OF_MUON,
     OF_TIED,
     OTHER_LOOPS,
-    OUTPUTS_UNDER_DESCENT,
     OVER_WIDTH,
     PLAIN,
     PLAIN_CONNECTED,
@@ -59,6 +58,7 @@ from meanfield.transfer.trials import (
     PRE_NORM,
     ROOT_LOOPS,
     SCALES,
+    SCALES_THAT_MISS,
     SLOPES,
     STAYS,
     TRANSFORMER,
@@ -253,14 +253,15 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: str = "") -> tup
     """The same of a net of these families; ``wide``: its kind, where it is notably wider than those of the trials."""
     of_kinds = WIDER_NETS.get(_tried(optimizer), {})
     of_width = [of_kinds[wide]] if wide in of_kinds else []
-    if _tried(optimizer) != "sgd":
-        return tuple(of_width)
-    known = {family: OUTPUTS_UNDER_DESCENT[family] for family in families if family in OUTPUTS_UNDER_DESCENT}
-    whose = "this rate" if optimizer == "sgd" else "the rate of descent without momentum"
+    name = "sgd" if _tried(optimizer) == "sgd" else optimizer
+    whose = "this rate" if optimizer == name else "the rate of descent without momentum"
+    known = SCALES_THAT_MISS.get(name, {})
+    ratio = CALIBRATIONS[name][CONVOLUTIONAL].ratio if known else 1.0
     of_families = [
-        f"in {family} of the trials {whose} would have been {low / DESCENT.ratio:.2g} to "
-        f"{high / DESCENT.ratio:.2g} times the tuned"
-        for family, (low, high) in known.items()
+        f"in {family} of the trials {whose} would have been {known[family][0] / ratio:.2g} to "
+        f"{known[family][1] / ratio:.2g} times the tuned"
+        for family in families
+        if family in known
     ]
     return (*of_families, *of_width)
 
@@ -325,6 +326,7 @@ def _families(net: Net) -> list[str]:
         PLAIN: is_plain(net),
         PLAIN_CONNECTED: is_plain(net) and kind_of_net(net) == CONNECTED,
         PLAIN_CONVOLUTIONAL: is_plain(net) and is_convolutional(net),
+        BATCH_NORMALISED: is_convolutional(net) and not is_plain(net) and is_batch_normalised(net),
         PRE_NORM: isinstance(net, TokenStream) and net.is_pre_norm and not (net.is_tied or _has_factors(net)),
         POST_NORM: isinstance(net, TokenStream) and not net.is_pre_norm,
         LINEAR_LOOPS: isinstance(net, TiedLoop) and float(net.alpha) == 1,

@@ -265,7 +265,7 @@ PRESETS = {
     ),
     "evidence": Preset(
         "60 min",
-        "nets that learn: under descent a rate carried by what one step moves of the outputs cost 0.011 +- 0.016 "
+        "nets that learn: under descent a rate carried by what one step moves of the outputs cost 0.011 +- 0.009 "
         "nats, an unchanged one 0.258, L^(-3/2) 0.068; more in docs/findings.md",
         families=["mlp", *RESIDUAL, "residual cnn init", "residual cnn multiplier"],
         depths=[2, 4, 8, 16],

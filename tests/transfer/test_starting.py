@@ -528,6 +528,17 @@ def test_residual_nets_with_batch_normalisation_go_by_the_outputs():
     assert carried(*normalised, batch_size=16).of == "relative"
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "normalise", "told"),
+    [("lion", True, True), ("lion", False, False), ("adamw", True, False), ("sgd", True, False)],
+)
+def test_the_constant_of_lion_misses_batch_normalised_convolutional_nets(optimizer, normalise, told):
+    net = mf.ResidualConvNet(depth=2, stem=1, channels=4, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3)
+    net = mf.with_batch_normalisation(net) if normalise else net
+    _, sentences = started(net, IMAGE_DATA, optimizer=optimizer, batch_size=16)
+    assert bool([each for each in sentences if "0.26 to 0.45 times the tuned" in each]) is told
+
+
 def test_over_widths_rates_of_residual_nets_stay_under_descent():
     """And go with the depth as the outputs at the width of the first; those that are asked for otherwise do not."""
     start, end = of_widths(16, 32, stem=1)
