@@ -255,8 +255,7 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: str = "") -> tup
     of_width = [of_kinds[wide]] if wide in of_kinds else []
     name = "sgd" if _tried(optimizer) == "sgd" else optimizer
     whose = "this rate" if optimizer == name else "the rate of descent without momentum"
-    known = SCALES_THAT_MISS.get(name, {})
-    ratio = CALIBRATIONS[name][CONVOLUTIONAL].ratio if known else 1.0
+    ratio, known = SCALES_THAT_MISS.get(name, (1.0, {}))
     of_families = [
         f"in {family} of the trials {whose} would have been {known[family][0] / ratio:.2g} to "
         f"{known[family][1] / ratio:.2g} times the tuned"

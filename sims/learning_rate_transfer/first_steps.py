@@ -143,7 +143,7 @@ CLAIMS = (
         brief="a starting rate, nothing tuned, costs less than 0.05 nats",
         printed="no sentence of a paper: a rule of our own, and what training by it costs",
         hypotheses=f"{COUNTED}; the constants are those of nets of width 64 and 16 channels and E2; under descent the "
-        "step of 16 channels names nets of 32, which was set after that run",
+        "step of 16 channels names nets of 32, which was set after descent's first run",
         checks=checks_of_optimizers(NAME, judge_starting, ("sgd", "adamw")),
         undecided="under AdamW it costs 0.008 +- 0.003 nats, surely less; under descent 0.097 +- 0.019, 2.5 "
         "standard errors beyond 0.05 where 6.8 decide: 24 times the nets, 15 hours on two cores",
