@@ -41,7 +41,8 @@ def _panel(axes: Axes, at: xr.Dataset, direction: str) -> None:
     """A line for every table, from the base model on; over the width tables for one and for more layers are one."""
     axes.axhspan(-STAYS, STAYS, color=GREY, alpha=0.25, lw=0)
     sizes = at[direction].values
-    tables = [table for table in LABELS if (direction, table) != ("width", "one")]
+    shown = set(at["table"].values) - ({"one"} if direction == "width" and "many" in at["table"].values else set())
+    tables = [table for table in LABELS if table in shown]
     for place, table in enumerate(tables):
         of_table = at.sel(table=table)
         name = f"tuned_rate_log10_by_{direction}"

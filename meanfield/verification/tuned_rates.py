@@ -25,8 +25,6 @@ from meanfield.verification.verdicts import Verdict
 # A relative difference of exponents that is an effect: Zhang et al. 2026, section 4.5, name one of 10 to 12 %, that of
 # the optimizer.
 EFFECT = 0.1
-# Nets whose curvatures are drawn for a stable rate: its errors rest on so few.
-CURVATURE_DRAWS = 16
 # Runs that train nets take minutes to hours, and no suite makes them a million times: one in a thousand may refute what
 # is true. Chosen after the first run of nets that learn, under AdamW, had been seen, and before those of others.
 TRAINED_BUDGET = 1e-3

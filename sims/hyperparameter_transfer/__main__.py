@@ -71,6 +71,15 @@ OPTIONS = (
         group=NETS,
     ),
     Option(
+        "tables",
+        "of many (condition 3.1, for branches of two and more layers), one (condition B.1), standard (default: all)",
+        default=list(CONDITIONS),
+        metavar="NAME",
+        many="+",
+        check=chosen_of(CONDITIONS),
+        group=NETS,
+    ),
+    Option(
         "widths",
         "widths at the fewest blocks; the least is the base model's",
         int,
@@ -194,7 +203,7 @@ def sizes_of(options: argparse.Namespace, direction: str) -> list[tuple[int, int
 
 def grid(options: argparse.Namespace, direction: str) -> list[NetPlace]:
     """Every place of one ladder, sizes running first."""
-    axes = (options.families, options.optimizers, CONDITIONS, sizes_of(options, direction))
+    axes = (options.families, options.optimizers, options.tables, sizes_of(options, direction))
     return [NetPlace(family, optimizer, table, *size) for family, optimizer, table, size in product(*axes)]
 
 
@@ -310,7 +319,7 @@ def _losses(
 
 def _ladder(options: argparse.Namespace, direction: str, rows: Mapping[NetPlace, Mapping[str, Any]]) -> xr.Dataset:
     """NAME_by_width or NAME_by_depth of all that a row has, over the families, optimizers, tables and sizes."""
-    axes: Axes = {"family": options.families, "optimizer": options.optimizers, "table": list(CONDITIONS)}
+    axes: Axes = {"family": options.families, "optimizer": options.optimizers, "table": options.tables}
     axes |= {direction: [size[DIRECTIONS.index(direction)] for size in sizes_of(options, direction)]}
     base = base_of(options)
     made = over(axes, [rows[place.first_alike(base)] for place in grid(options, direction)], "draw")
@@ -390,9 +399,9 @@ def _ends(dataset: xr.Dataset) -> Grid:
 
 def _places(dataset: xr.Dataset) -> list[tuple[str, str, str, str]]:
     """Family, optimizer, direction and table; of tables that give the same numbers over the width, the first."""
-    families, optimizers = (map(str, dataset[dim].values) for dim in ("family", "optimizer"))
-    every = product(families, optimizers, DIRECTIONS, CONDITIONS)
-    return [place for place in every if place[2:] != ("width", "one")]
+    families, optimizers, tables = (map(str, dataset[dim].values) for dim in ("family", "optimizer", "table"))
+    every = product(families, optimizers, DIRECTIONS, tables)
+    return [place for place in every if place[2:] != ("width", "one") or "many" not in dataset["table"].values]
 
 
 def _cells(dataset: xr.Dataset, family: str, optimizer: str, direction: str, name: str) -> list[list[str]]:

@@ -26,7 +26,7 @@ from meanfield.nets import Net, ResidualConvNet
 from meanfield.optimizers import IN_NOISE
 from meanfield.simulation import WITH_STABLE_RATE
 from meanfield.theory import scales_at
-from meanfield.transfer import RangeTest, Tuning, tune_all
+from meanfield.transfer import CURVATURE_DRAWS, RangeTest, Tuning, tune_all
 from meanfield.verification import Finding, span, tuned_rates
 from sims.common import images
 from sims.common.command import TRAINED_ON, Option, Preset, counted, ladder_of
@@ -124,6 +124,14 @@ OPTIONS = (
         int,
         metavar="N",
         group=TRAINING,
+    ),
+    Option(
+        "curvature_draws",
+        f"nets of which the stable rate is the median (default: {CURVATURE_DRAWS})",
+        int,
+        CURVATURE_DRAWS,
+        metavar="N",
+        check=counted("one net has no standard error", minimum=2),
     ),
     TRAINED_ON,
 )
@@ -269,6 +277,7 @@ def _tuning(options: argparse.Namespace, family: str, depth: int, net: Net, data
         seeds=own_seeds(options.seed, f"{family} {depth}", options.draws),
         spacing=options.spacing,
         grid=options.grid,
+        curvature_draws=options.curvature_draws,
     )
 
 
@@ -300,6 +309,7 @@ def measure(options: argparse.Namespace, results: Results, tunings: list[Tuning]
     described = attributes(
         options,
         *("data", "sides", "samples", "batch_size", "epochs", "optimizer", "schedule", "channels", "width", "spacing"),
+        "curvature_draws",
     )
     described |= _sizes(options)
     places = map("{0[0]} {0[1]}".format, product(options.families, depths))
@@ -396,10 +406,10 @@ WORDS = {
     "white": "the mean field's learning-rate scale eta* of the label term, of white inputs and labels, under plain "
     "gradient descent; of loops, of the stream. Images, labels, loss and optimizer of the nets that train are others.",
     "law": "the finite-depth law of plain ReLU nets of equal layers, docs/theory.md section 6.",
-    "stable": "2 / lambda_max of the loss's curvature on up to 256 samples at initialisation, the median over 16 "
-    "nets: the largest stable rate of descent, also where another optimizer trains. But in runs of AdamW it is 38 over "
-    "the curvature in units of its second moments, those of mini-batches at initialisation, and in runs with momentum "
-    "of 0.9 it is 3.8 / lambda_max.",
+    "stable": "2 / lambda_max of the loss's curvature on up to 256 samples at initialisation, the median over "
+    "16 nets, or --curvature-draws: the largest stable rate of descent, also where another optimizer trains. But in "
+    "runs of AdamW it is 38 over the curvature in units of its second moments, those of mini-batches at "
+    "initialisation, and in runs with momentum of 0.9 it is 3.8 / lambda_max.",
     "steepest, tenth": "rates that a range test (learning-rate finder) suggests, over the tuned one: one run of 100 "
     "steps from 1e-7 to 10; of the steepest descent of the smoothed loss, and a tenth of the rate of its least; "
     "medians over four tests for each tuned net, of those that have one.",

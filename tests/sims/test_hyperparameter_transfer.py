@@ -47,6 +47,23 @@ def test_larger_nets_stand_at_their_own_sizes(tmp_path):
     assert claims.moves_of(dataset, "residual", "adamw", "many", "width").sizes.tolist() == [64]
 
 
+def test_a_table_alone_has_the_numbers_that_it_has_beside_others(finished, tmp_path):
+    """And verdicts on it alone; what others say has no number."""
+    alone = ["--families", "gpt", "--optimizers", "muon-adamw", "--tables", "one"]
+    dataset = finished_run(simulation, [*SMALL, *alone], tmp_path / "run.nc")
+    for along in claims.DIRECTIONS:
+        for name in ("tuned_rate_log10", "tuned_loss", "carried_loss"):
+            one = finished[f"{name}_by_{along}"].sel(family=["gpt"], optimizer=["muon-adamw"], table=["one"])
+            np.testing.assert_array_equal(dataset[f"{name}_by_{along}"], one)
+    assert [finding.claim.split(" moves")[0] for finding in claims.findings(dataset)] == [
+        "Under condition B.1 the tuned base rate of GPTs by muon-adamw"
+    ]
+    lost = claims.judge_stays(dataset, "gpt", "muon-adamw", "many", "width")
+    assert (lost.verdict, lost.evidence) == (Verdict.INCONCLUSIVE, "many was not run")
+    assert {place[2:] for place in study._places(dataset)} == {("width", "one"), ("depth", "one")}
+    assert [len(axes.containers) for axes in figure.draw(dataset).axes] == [1, 1]
+
+
 def test_a_table_says_what_the_net_is_and_how_it_trains():
     """Twice as wide and four times as deep as the base model, by tables 4, 6, 10, 12 and by none."""
     sizes = {"width": 32, "depth": 4}

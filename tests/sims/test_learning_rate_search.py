@@ -189,9 +189,15 @@ def test_stable_rates_are_confirmed_of_all_nets_or_of_none(made_up):
     assert claims.judge_stable_rate(many).verdict is Verdict.CONFIRMED
 
 
-def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates():
-    (tuning, *_) = simulation.checked(simulation.parse([*SMALL, "--families", "mlp"]))["tunings"]
-    assert tuning.curvature().draws == tuned_rates.CURVATURE_DRAWS
+def test_the_band_counts_the_nets_that_are_drawn_for_stable_rates(made_up):
+    (tuning, *_) = simulation.checked(simulation.parse([*SMALL, "--families", "mlp", "--curvature-draws", "7"]))[
+        "tunings"
+    ]
+    assert tuning.curvature().draws == 7
+    errors = {"tuned_rate_log10_stderr": 0.001, "stable_rate_stderr": 0.15}
+    unsure = made_up.assign({name: 0 * made_up["stable_rate"] + error for name, error in errors.items()})
+    few, many = (claims.judge_stable_rate(unsure.assign_attrs(curvature_draws=nets)).evidence for nets in (4, 400))
+    assert float(few.split("where ")[1].split()[0]) > 2 * float(many.split("where ")[1].split()[0])
     assert tuning.curvature().measure.precision == tuning.training["precision"] == "float32"
 
 
