@@ -199,7 +199,7 @@ OWN_RUN = {RESIDUAL: ("--families", RESIDUAL), GPT: ()}
 # Twice as wide, and twice as deep, on half the nets.
 LARGER = ("--larger", "2", "--tuning-seeds", "4")
 # Of these Muon's with AdamW under condition 3.1 alone, on as many nets as smaller sizes.
-LARGER_MUON = ("--families", GPT, "--optimizers", "muon-adamw", "--tables", "many", "--larger", "2")
+LARGER_MUON = ("--optimizers", "muon-adamw", "--tables", "many", "--larger", "2")
 
 
 def _checks(family: str, judge: Any, places: Sequence[tuple[str, str]], **told: tuple[str, ...]) -> tuple[Check, ...]:
