@@ -316,11 +316,11 @@ def test_report_and_figure(finished):
 # Worlds in which claims of this study get another verdict: their negative controls.
 
 
-def base_rates_move(family, run):
-    """Of this family, which has learned, base rates move under every table by an octave with every doubling."""
+def base_rates_move(family, *names):
+    """In these runs, of this family, which has learned: under every table by an octave with every doubling."""
 
-    def control(runs):
-        dataset = runs[run].isel(family=[0])
+    def moved(run):
+        dataset = run.isel(family=[0])
         changed = {}
         for along in claims.DIRECTIONS:
             sizes, name = dataset[along] / dataset[along][0], f"tuned_rate_log10_by_{along}"
@@ -328,13 +328,13 @@ def base_rates_move(family, run):
             changed[f"{name}_stderr"] = 0 * dataset[f"{name}_stderr"] + ERROR
             changed[f"located_by_{along}"] = 0 * dataset[f"located_by_{along}"] + 64
             changed[f"tuned_loss_by_{along}"] = 0 * dataset[f"tuned_loss_by_{along}"]
-        return {run: dataset.assign(changed).assign_coords(family=[family])}
+        return dataset.assign(changed).assign_coords(family=[family])
 
-    return control
+    return lambda runs: {name: moved(runs[name]) for name in names}
 
 
 CONTROLS = {
-    name: base_rates_move("residual" if name in ("E5a", "E5b") else "gpt", CLAIMS[name].checks[0].run)
+    name: base_rates_move("residual" if name in ("E5a", "E5b") else "gpt", *CLAIMS[name].runs)
     for name in CLAIMS
     if name.startswith("E5")
 }

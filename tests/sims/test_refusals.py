@@ -133,6 +133,7 @@ REFUSED = {
         "--families mlp --samples 5000": "1797",
         "--families mlp --samples 8": "batch_size is 16",
         "--families mlp --grid 2": "grid is 2",
+        "--families mlp --curvature-draws 1": "--curvature-draws is 1",
         "--families mlp --wider 0": "--wider is 0",
         "--families mlp --wider -2": "--wider is -2",
         "--families mlp --wider nan": "--wider is nan",
@@ -144,6 +145,7 @@ REFUSED = {
     },
     "hyperparameter_transfer": {
         "--families cnn": "--families is 'cnn'; choose one of 'residual', 'gpt'",
+        "--tables three": "--tables is 'three'; choose one of 'many', 'one', 'standard'",
         "--optimizers sgd": "--optimizers is 'sgd'; choose one of 'adamw', 'muon-adamw'",
         "--widths 32": "a move over the width needs two or more",
         "--depths 4": "a move over the depth needs two or more",
