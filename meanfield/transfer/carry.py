@@ -156,12 +156,12 @@ def transfer_learning_rate(
         of: what that step moves by 1, in mean squares: "absolute" (all layers), "relative" (all layers relative to
             themselves), "last" (the last layer relative to itself) or "outputs". Left out, it is "absolute" without
             data, as the papers' laws have it, and on data what tuned rates of nets that learn were held to (claims E1):
-            "outputs" in residual nets and Transformers, "relative" in plain nets and in loops (of residual nets with
-            batch normalisation the outputs were nearest in the one family that was tried); for "muon-adamw" it is then
-            "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To a `ResidualMLP` or `ResidualConvNet` of
-            another width it is "relative" under AdamW and Lion, and under descent the rate stays over the width (E1j),
-            and goes with the depth by the outputs at the width of the first net. Other residual nets were not tried
-            over the width: carry them over the depth alone.
+            "outputs" in residual nets, "relative" in plain nets and in loops. It is "outputs" in residual nets with
+            batch normalisation (E1c) and in Transformers (E1e), too, for which a warning says more; for "muon-adamw" it
+            is then "last" of the step "muon-adamw-in-noise", as for `starting_rate`. To a `ResidualMLP` or
+            `ResidualConvNet` of another width it is "relative" under AdamW and Lion, and under descent the rate stays
+            over the width (E1j), and goes with the depth by the outputs at the width of the first net. Other residual
+            nets were not tried over the width: carry them over the depth alone.
         data: inputs and targets on which first steps are drawn, with ``options`` of `step_scales`. Without data theory
             answers.
 
@@ -424,8 +424,10 @@ def question_warnings(rule: str, start: CarriedNet, end: CarriedNet) -> tuple[st
     if rule != "power_law" and differ_in_width(start, end):
         untried = UNTRIED_WIDTHS.format(optimizer="AdamW" if isinstance(end, TiedLoop) else "descent")
         sentences.append(WITHOUT_DATA_OVER_WIDTHS if widens(start, end) else untried)
-    if start.depth != end.depth and isinstance(end, TiedLoop):  # whose rule is of signs, which AdamW begins with
-        parts = [part for name in ("adamw", "sgd") for part in departures(end, name)]
+    if start.depth != end.depth and isinstance(end, TiedLoop | ResidualConvNet):
+        # The rule of loops is of signs, which AdamW begins with.
+        names = ("adamw", "sgd") if isinstance(end, TiedLoop) else ("sgd",)
+        parts = [part for name in names for part in departures(end, name)]
         sentences += [f"{part}; {AT_TWO_DEPTHS}" for part in dict.fromkeys(parts)]
     if is_plain_pre_norm(start, end):
         sentences.append(

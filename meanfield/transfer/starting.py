@@ -45,6 +45,7 @@ from meanfield.transfer.trials import (
     NOTABLE_OF_BATCH,
     NOTABLE_WIDTH,
     OF_CHARACTERS,
+    OF_DEEP_BRANCHES,
     OF_FIRST,
     OF_MOMENTUM,
     OF_MUON,
@@ -155,10 +156,18 @@ def under_muon(optimizer: str) -> list[str]:
 
 
 def slopes_parts(families: Iterable[str], optimizer: str) -> list[str]:
-    """`slopes_part` of each of these families that has one, that of AdamW for Lion where Lion was not tried."""
+    """`slopes_part` of each of these families that has one, that of AdamW for Lion where Lion was not tried.
+
+    Of residual convolutional nets with deep branches also that descent alone was tried, under others.
+    """
     names = (optimizer, trains(optimizer), _tried(optimizer))
-    tried = {family: [name for name in names if name in SLOPES[family]] for family in families if family in SLOPES}
-    return [slopes_part(family, known[0]) for family, known in tried.items() if known]
+    sentences = []
+    for family in families:
+        if known := [name for name in names if name in SLOPES.get(family, {})]:
+            sentences.append(slopes_part(family, known[0]))
+        elif family in DEEP_CONVOLUTIONAL_BRANCHES.values():
+            sentences.append(OF_DEEP_BRANCHES.format(family=family))
+    return sentences
 
 
 def misses(net: Net, optimizer: str) -> tuple[str, ...]:
@@ -258,7 +267,7 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: str = "") -> tup
     ratio, known = SCALES_THAT_MISS.get(name, (1.0, {}))
     of_families = [
         f"in {family} of the trials {whose} would have been {known[family][0] / ratio:.2g} to "
-        f"{known[family][1] / ratio:.2g} times the tuned"
+        f"{known[family][1] / ratio:.2g} times the tuned one"
         for family in families
         if family in known
     ]
@@ -268,8 +277,9 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: str = "") -> tup
 def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widened: bool = False) -> str:
     """What a first step on data moves by 1 at the rates that it carries, one of `SCALES`, where none is asked for.
 
-    That by which claims E1 hold tuned rates of nets of this kind to one step; of residual nets with batch normalisation
-    and of Muon beside AdamW in noise, the one that was nearest in these runs. ``widened``: to a residual net of another
+    Of plain and residual nets and loops that by which claims E1 hold their tuned rates to one step, of Muon beside
+    AdamW in noise the one that was nearest in these runs. Of residual nets with batch normalisation (E1c) and of
+    Transformers (E1e), whose rates no change was shown to carry, the outputs. ``widened``: to a residual net of another
     width (`widens`).
     """
     return change_of(trial_name(optimizer), relative=_is_relative(net), widened=widened)

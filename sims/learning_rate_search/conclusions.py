@@ -27,7 +27,7 @@ APART = 3.0
 LEAVING = (TRANSFORMER, "loop")
 LEAVING_UNDER = {
     **dict.fromkeys(("sgd", "sgd_momentum"), ("cnn", "residual cnn k=")),
-    "muon-adamw": ("mlp",),
+    **dict.fromkeys(("lion", "muon-adamw"), ("mlp",)),
 }
 NORMALISED = "batch norm"
 
