@@ -410,7 +410,8 @@ def _sizes(sizes: dict[str, tuple[int, int]]) -> list[str]:
     for name, (base, size) in sizes.items():
         if size < base:
             sentences.append(
-                f"{name} {size} is below the base's {base}: the exponents describe growing nets; tune a smaller base"
+                f"{name} {size} is below the base's {base}: the exponents describe growing nets; tune a smaller base, "
+                "or exchange the two if they were given the wrong way round"
             )
         if size > LARGEST_TRAINED[name]:
             sentences.append(

@@ -431,7 +431,10 @@ def _described(words: str, values: list[Any]) -> dict[str, str]:
 WIDTH = 110
 # The direction whose size stays as the other grows.
 OTHER = {"width": "depth", "depth": "width"}
-HOW = "slope s of log y = a + s log x + c / x, draw by draw; plain: of a straight line"
+HOW = (
+    "slope s of log y = a + s log x + c / x, draw by draw; plain: of a straight line;\n"
+    "refuted from: the least slope that 99 of 100 such checks would refute"
+)
 FALLING = "\nbefore training outputs may fall with the width, which counts as flat"
 EACH_ALONE = (
     "What could be wrong, by the slopes that are not flat: any one of these cells, if it is off by this factor against "

@@ -272,6 +272,10 @@ def _started_small(scales: xr.Dataset) -> str:
     return f"the last layer starts at a mean square of {size:.2g}, far below 1: {STARTED_SMALL}"
 
 
+MIXED = (
+    "this rate mixes width and depth, and is too small where the second model is wider: under descent rates of "
+    "residual nets stayed over the width (E1j), so carry the rate to a model of the first one's width, and keep it"
+)
 # Under which rates of residual models stay over the width (E1j).
 DESCENT_STAYS = ("sgd", "sgd_momentum")
 CARRIED_WORDS = {
@@ -320,8 +324,9 @@ def carry(
 
     Returns:
         Dataset of ``rate``, with ``low`` and ``high``, two standard errors of the medians away; and ``rates`` over
-        ``of``, by all four scales, NaN where the last layer starts at 0. Attributes: ``of``, ``premises`` and
-        ``warnings``, which are given as a `meanfield.PremiseWarning`, too.
+        ``of``, by all four scales, NaN where the last layer starts at 0. Attributes: ``of``; ``stays``, "width" where
+        the rate stays over the width and no scale carries it; ``premises`` and ``warnings``, which are given as a
+        `meanfield.PremiseWarning`, too.
 
     Raises:
         TypeError, ValueError: as `step_scales`; a rate that is no positive number; models whose last layers are of
@@ -379,6 +384,8 @@ def carry(
     said += [of_branches(kind, scales, of, options.get("modules")) for scales in both]
     if widened and (stays or (residual and goes_by_relative(of, name))):
         said.append(beyond_widths(name, KINDS[kind], [scales.attrs["width"] for scales in both]))
+    elif widened and deepens and is_asked and residual and name in DESCENT_STAYS:
+        said.append(MIXED)
     elif widened:
         said.append(against_width(of, name, KINDS[kind], residual=residual))
     against = tuple(dict.fromkeys(filter(None, said)))
@@ -394,7 +401,13 @@ def carry(
     variables = {which: (*value, {"long_name": CARRIED_WORDS[which], "units": "1"}) for which, value in numbers.items()}
     premises = "; ".join(filter(None, (STAYS if stays else "", *_premises(name, of))))
     how = {each: both[0].attrs[each] for each in ("optimizer", "loss", "precision", "seed", "draws", "torch")}
-    attrs = how | {"of": of, "kind": kind, "premises": premises, "warnings": "; ".join(against)}
+    attrs = how | {
+        "of": of,
+        "stays": "width" if stays else "",
+        "kind": kind,
+        "premises": premises,
+        "warnings": "; ".join(against),
+    }
     return xr.Dataset(variables, {"of": list(rates)}, attrs)
 
 
@@ -411,8 +424,8 @@ def _require_tried(of: str | None, name: str, kind: str) -> None:
         raise ValueError(f"{why}, one of {', '.join(map(repr, SCALES))}")
     if KINDS[kind] not in CALIBRATIONS[name]:
         raise ValueError(
-            f"no trial has trained {KINDS[kind]} by {trains(name)} until they learn, so that none says which scale "
-            f"names their rates: tune at two depths, or give of, one of {', '.join(map(repr, SCALES))}"
+            f"no trial says which scale names rates of {KINDS[kind]} under {trains(name)}: tune at two depths, "
+            f"or give of, one of {', '.join(map(repr, SCALES))}"
         )
 
 

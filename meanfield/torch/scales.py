@@ -303,6 +303,8 @@ def _loss_of(loss: Any, model: nn.Module, dtype: torch.dtype) -> Callable[[Any, 
     """The loss in the precision of the passes, where it is a module with numbers of its own."""
     if not callable(loss):
         raise TypeError(f"loss is {loss!r}; give a function (outputs, targets) -> tensor, or a module of torch.nn")
+    if isinstance(loss, type):
+        raise TypeError(f"loss is the class {loss.__name__}; give one made from it, {loss.__name__}()")
     if not isinstance(loss, nn.Module):
         return loss
     return deepcopy(loss).to(next(model.parameters()).device, dtype)

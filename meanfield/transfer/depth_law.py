@@ -270,6 +270,7 @@ class LawQuestion:
     def answered(self, draw: DrawRuns, draws: int, seed: int) -> xr.Dataset:
         """The dataset of `depth_law`; ``draw`` makes the draws, and raises OverflowError where floats end."""
         runs, setting = self.runs(draws, seed), self.settings[0]
+        batch_size = getattr(runs[0].measure, "batch_size", None)
         measured, overflowed = _measured(draw, runs, self.sizes, self.quantity.name, setting.statistic)
         dataset = self._drawn(measured)
         dataset.attrs |= {
@@ -281,7 +282,7 @@ class LawQuestion:
             "statistic": setting.statistic,
             "optimizer": setting.step.name,
             "epsilon": setting.epsilon,
-            "batch_size": getattr(runs[0].measure, "batch_size", nan),
+            "batch_size": nan if batch_size is None else batch_size,
             "loss": setting.loss,
             "draws": draws,
             "seed": str(seed),

@@ -89,8 +89,8 @@ def calibration_of_kind(kind: str, optimizer: str) -> Calibration:
     require_choice("optimizer", optimizer, CALIBRATIONS)
     if kind not in CALIBRATIONS[optimizer]:
         raise ValueError(
-            f"no trial has trained {kind} by {trains(optimizer)} until they learn, so that none has a constant for "
-            "them; take another optimizer, or `meanfield.tuned_rate`"
+            f"no trial has a constant for {kind} under {trains(optimizer)}; take another optimizer, or search the rate "
+            "by training"
         )
     return CALIBRATIONS[optimizer][kind]
 
@@ -358,8 +358,10 @@ def slopes_part(family: str, optimizer: str) -> str:
     if optimizer not in SLOPES[family]:
         return ""
     tuned, of_step, data = SLOPES[family][optimizer]
+    low, high = tuned < min(of_step), tuned > max(of_step)
+    away = f"one step carries too {'large' if low else 'small'} a rate to greater depth: " if low or high else ""
     return (
-        f"tuned rates of {family} fell as L^({tuned:.2f}) under {trains(optimizer)} in trials {data} where "
+        f"{away}tuned rates of {family} fell as L^({tuned:.2f}) under {trains(optimizer)} in trials {data} where "
         f"{'its first step' if trains(optimizer) == optimizer else 'a step in noise'} says L^({max(of_step):.2f}) to "
         f"L^({min(of_step):.2f})"
     )

@@ -228,10 +228,10 @@ OF_TRANSFER = (
     ),
     Option(
         "family",
-        "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), either cnn pooled, residual SCALING "
-        "k=1..3 (residual: init k=1; a scaling is a name or a number alpha, for branches times K^(-alpha)), residual "
-        "cnn 1d, looped linear (or sqrt, looped: linear), deep linear (or sqrt), transformer pre (or transformer), "
-        "transformer post; residual nets and Transformers count blocks; transformer pre needs a --rule",
+        "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), cnn 1d pooled, cnn 2d pooled, "
+        "residual SCALING k=1..3 (residual: init k=1; a scaling is a name or a number alpha, for branches times "
+        "K^(-alpha)), residual cnn 1d, looped linear (or sqrt, looped: linear), deep linear (or sqrt), transformer pre "
+        "(or transformer), transformer post; residual nets and Transformers count blocks; transformer pre needs --rule",
         default="mlp",
         group="",
     ),

@@ -137,10 +137,15 @@ def _rates(sizes: Sequence[MeasuredSize]) -> Variables:
     if any(each.carried is not None for each in sizes):
         none = np.full(len(SCALES), nan)
         by_scale = [none if each.carried is None else each.carried["rates"].values for each in sizes]
-        of = ["" if each.carried is None else each.carried.attrs["of"] for each in sizes]
+        of = ["" if each.carried is None else _carrier(each.carried.attrs) for each in sizes]
         variables["carried_of"] = ("size", of, "what the step moves by 1 at the carried rate")
         variables["carried_rates"] = (("size", "of"), np.array(by_scale), "learning rate carried by each of the scales")
     return variables
+
+
+def _carrier(attrs: Mapping[str, Any]) -> str:
+    """What the step moves by 1 at a carried rate; of a rate that no scale carries, that it stays."""
+    return f"none: it stays over the {attrs['stays']}" if attrs["stays"] else str(attrs["of"])
 
 
 def _median(scales: xr.Dataset, name: str) -> tuple[float, float]:
@@ -247,7 +252,7 @@ def _attributes(
         "shown_rate_of": rate_of,
         "scale_of_rate": next((of for of, name in SCALES.items() if name == started.get("scale")), "outputs"),
         "scale_over_rate": started.get("scale_over_rate", nan),
-        "carried_by": " or ".join(dict.fromkeys(of_size["of"] for of_size in every)),
+        "carried_by": " or ".join(dict.fromkeys(map(_carrier, every))),
         "rests_on": started.get("rests_on", ""),
         "premises": started.get("premises", ""),
         "carried_premises": "; ".join(

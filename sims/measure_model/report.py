@@ -272,10 +272,10 @@ def _rate_columns(dataset: xr.Dataset) -> Iterator[Column]:
     yield Column("parameters", lambda at: f"{int(at['parameters']):,}")
     if "carried_of" in dataset and dataset["carried_rate"].notnull().any():
         yield Column("carried by", lambda at: str(at["carried_of"].item()) or MISSING)
-    for kind, header in (("carried", "carried"), ("started", "start from")):
+    for kind, headers in (("carried", ["carried", "by draws"]), ("started", ["start from", "expect"])):
         if dataset[f"{kind}_rate"].notnull().any():
             yield Column(
-                [header, "between"],
+                headers,
                 lambda at, kind=kind: [_rate(at, kind), _between(at, kind)],  # type: ignore[misc]
             )
     yield Column("moves the outputs by 1", lambda at: f"{float(at['scale'].sel(of='outputs')):.2g}")
@@ -370,6 +370,9 @@ def _doubled(dataset: xr.Dataset, size: str) -> str:
 
 
 WORDS = {
+    "by draws": "two errors of the medians over draws, either way: not how well one step tells how the model trains.",
+    "expect": "where tuned rates of the small nets of the trials lay beside the rate that is named.",
+    "moves the outputs by 1": "the rate at which one step changes the outputs by 1 in mean square.",
     "RMS": "root mean square of the values of a module before the step, its size.",
     "change": "root mean square of the change of a module's values in one step over their size, exact to first order.",
     "by each group alone": "what the step of these parameters changes while all others stay; such changes may cancel "

@@ -379,7 +379,8 @@ def test_rates_go_over_widths_as_trials_said(optimizer, of):
     assert [each for each in said if "leave the rate over widths" in each or "give of='relative' over widths" in each]
     assert float(asked["rate"]) == float(asked["rates"].sel(of="outputs")) != 0.1
     _, said = sentences_of(mft.carry, 0.1, narrow, partial(fully_connected, 128, 4), cross_entropy, PAIRS, **how)
-    assert any("leave the rate over widths" in each for each in said) is (of == "outputs")
+    assert any(each.startswith("this rate mixes width and depth") for each in said) is (of == "outputs")
+    assert wider.attrs["stays"] == ("width" if of == "outputs" else "")
     deeper, said = sentences_of(mft.carry, 0.1, narrow, deep, cross_entropy, PAIRS, **how)
     assert deeper.attrs["of"] == "outputs"
     assert not any("over widths" in each for each in said)

@@ -397,6 +397,10 @@ def test_what_cannot_be_measured_is_refused_with_one_sentence(sentence, how):
         ("give a torch.nn.Module", {"model": 3}),
         ("and no torch.nn.Module", {"model": lambda: 3}),
         ("give a function", {"loss": "cross_entropy"}),
+        (
+            r"loss is the class CrossEntropyLoss; give one made from it, CrossEntropyLoss\(\)",
+            {"loss": nn.CrossEntropyLoss},
+        ),
         ("the loss is a float", {"loss": lambda outputs, targets: 1.0}),
         ("without a tensor of floats", {"forward": lambda model, inputs: labels}),
         ("give a list of pairs", {"batches": vectors}),

@@ -85,7 +85,7 @@ FAR = 3.0
 
 
 @pytest.mark.parametrize("quantity", LAW_QUANTITIES)
-def test_wrong_exponents_are_refuted_with_the_stated_power_and_right_ones_are_not(quantity):
+def test_wrong_exponents_are_refuted_with_the_stated_power_and_right_ones_are_not(quantity, tmp_path):
     """Right is what other draws, several times as many, have; wrong what is off by twice what the power states."""
     make, draws = DRAWN[quantity]
     options = {"quantity": quantity, "theory": False}
@@ -98,6 +98,7 @@ def test_wrong_exponents_are_refuted_with_the_stated_power_and_right_ones_are_no
     wrong = mf.depth_law(make, SIZES, draws=draws, seed=0, claim=other - 2 * share * FAR, rival=other, **options)
     assert wrong.attrs["verdict"] == Verdict.REFUTED
     assert wrong.attrs["verdict_of_rival"] == Verdict.CONFIRMED
+    wrong.to_netcdf(tmp_path / "law.nc")  # as the command keeps it
 
 
 def test_a_law_that_bends_is_no_power_law():

@@ -125,7 +125,7 @@ CHARACTER_DATA = np.eye(5)[RNG.integers(0, 5, (32, 4))].swapaxes(1, 2), RNG.inte
 
 IMAGES = mf.ConvNet(depth=2, channels=4, grid=(3, 3), kernel=(3, 3), input_channels=1, outputs=3, head="fan_in")
 IMAGE_DATA = RNG.standard_normal((32, 1, 3, 3)), RNG.integers(0, 3, 32)
-GPTS_ALONE = "pre-norm GPTs of 32 and 48 channels alone were tried by signs"
+GPTS_ALONE = "the constant for Transformers is of pre-norm GPTs of 32 and 48 channels"
 PRE_NORM_FELL = "where its first step says L^(-0.57) to L^(-1.13)"
 POST_NORM_FELL = "fell as L^(-1.00) under sgd in trials on MNIST"
 
@@ -229,7 +229,7 @@ def test_nothing_is_said_of_the_batches_of_transformers():
         ({"optimizer": "muon_kimi-adamw"}, "constant for muon_kimi-adamw: .*, 'muon', 'muon-adamw' .descent without"),
         (
             {"net": mf.Transformer(**TOKENS, norm="pre"), "data": TOKEN_DATA, "optimizer": "muon-adamw"},
-            "no trial has trained Transformers by muon-adamw until they learn, so that none has a constant for them",
+            "no trial has a constant for Transformers under muon-adamw; take another optimizer",
         ),
         (
             {"optimizer": Hybrid(Muon(), AdamW())},
