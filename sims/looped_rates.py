@@ -491,8 +491,8 @@ CLAIMS = (
                 *("--times", "2", "--spacing", "0.125"),
             ),
         ),
-        replaced_by="under 1/(2 L) they do, as L^(-0.07 +- 0.01) where one step has L^(0.07 +- 0.02); under (2 L)^(-1/2) "
-        "they fall as L^(-0.25 +- 0.01), where it has L^(-0.51 +- 0.02)",
+        replaced_by="under 1/(2 L) they do, as L^(-0.07 +- 0.01) where one step has L^(0.07 +- 0.02); under "
+        "(2 L)^(-1/2) they fall as L^(-0.25 +- 0.01), where it has L^(-0.51 +- 0.02)",
         premise="the first step at initialisation stands for 448 steps of training",
         preset=PRESET,
     ),
