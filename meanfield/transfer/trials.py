@@ -357,10 +357,10 @@ OF_TIED = (
     "L^(-0.68) and L^(0.01) (L7b, T5)"
 )
 OF_CHARACTERS = (
-    "one step carries too small a rate to greater depth: tuned rates of GPTs of characters that learn, under AdamW, fell "
-    "with branches times (2 L)^(-1/2) as L^(-0.14) at 32 channels, where it says L^(-0.49) (E1e), and as L^(-0.25) at "
-    "64, where it says L^(-0.51) (E1l); without a factor as L^(-0.13) over 4 to 32 blocks, where it says L^(-0.8) "
-    "(E5f); with 1/(2 L) they nearly stayed, as it says"
+    "one step carries too small a rate to greater depth: tuned rates of GPTs of characters that learn, under AdamW, "
+    "fell with branches times (2 L)^(-1/2) as L^(-0.14) at 32 channels, where it says L^(-0.49) (E1e), and as "
+    "L^(-0.25) at 64, where it says L^(-0.51) (E1l); without a factor as L^(-0.13) over 4 to 32 blocks, where it says "
+    "L^(-0.8) (E5f); with 1/(2 L) they nearly stayed, as it says"
 )
 
 

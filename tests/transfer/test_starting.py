@@ -456,11 +456,11 @@ GPT = VIT | {"vocabulary": 5, "causal": True, "readout": "every"}
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (GPT, ("fell as L^(-0.64)", "with 1/(2 L) they stayed")),
-        (GPT | {"scaling": "multiplier_linear"}, ("with 1/(2 L) they stayed",)),
+        (GPT, ("fell as L^(-0.64)", "with 1/(2 L) they nearly stayed")),
+        (GPT | {"scaling": "multiplier_linear"}, ("with 1/(2 L) they nearly stayed",)),
         (GPT | {"scaling": "multiplier_sqrt", "tied": True}, ("looped GPTs",)),
         (VIT, ("fell as L^(-0.64)",)),
-        (VIT | {"scaling": "multiplier_linear"}, ("with 1/(2 L) they stayed",)),
+        (VIT | {"scaling": "multiplier_linear"}, ("with 1/(2 L) they nearly stayed",)),
     ],
 )
 def test_transformers_are_told_of_those_like_them(options, told):
