@@ -25,6 +25,8 @@ import meanfield
 import meanfield.torch as mft
 from meanfield.common import PremiseWarning, derived_seed
 from meanfield.execution import PieceStore, code_digest, digest
+from meanfield.torch.rates import MIXED
+from meanfield.transfer.trials import STAYS
 from sims.common.results import run_key
 from sims.measure_model.asked import (
     BatchList,
@@ -311,7 +313,7 @@ def measure(asked: MeasuredModel, pieces: PieceStore) -> xr.Dataset:
     tuned = None
     if asked.tuned is not None:
         tuned = next(each for each in sizes if each.label == asked.tuned[1])
-        sizes = [_carried(asked, asked.tuned[0], tuned, each) for each in sizes]
+        sizes = [_carried(asked, asked.tuned[0], tuned, each, sizes) for each in sizes]
     largest = max(sizes, key=lambda each: each.parameters)
     print(f"modules and groups of parameters at {largest.label}", file=sys.stderr)
     shown, alone = _by_module(asked, largest, pieces)
@@ -345,12 +347,37 @@ def _started(asked: MeasuredModel, size: ModelSize, scales: xr.Dataset) -> Measu
     )
 
 
-def _carried(asked: MeasuredModel, rate: float, tuned: MeasuredSize, to: MeasuredSize) -> MeasuredSize:
-    """With the rate that is carried from the tuned size."""
-    how = dict(asked.how) | {"kind": asked.kind, "of": asked.of, "measured": (tuned.scales, to.scales)}
-    models = (partial(asked.factory, **each.size) for each in (tuned, to))
-    carried, sentences, missing = _said(mft.carry, rate, *models, *asked.data, **how)
+def _carried(
+    asked: MeasuredModel, rate: float, tuned: MeasuredSize, to: MeasuredSize, sizes: Sequence[MeasuredSize]
+) -> MeasuredSize:
+    """With the rate that is carried from the tuned size.
+
+    Where no scale carries it over width and depth together, it is that of the size of the tuned width and this depth,
+    if that is among ``sizes``: the rate stays over the width.
+    """
+
+    def carried_to(end: MeasuredSize) -> tuple[xr.Dataset | None, tuple[str, ...], str]:
+        how = dict(asked.how) | {"kind": asked.kind, "of": asked.of, "measured": (tuned.scales, end.scales)}
+        models = (partial(asked.factory, **each.size) for each in (tuned, end))
+        return _said(mft.carry, rate, *models, *asked.data, **how)
+
+    carried, sentences, missing = carried_to(to)
+    if MIXED in sentences and (as_deep := _of_tuned_width(tuned, to, sizes)) is not None:
+        carried, sentences, missing = carried_to(as_deep)
+        if carried is not None:
+            premises = f"{STAYS}; {carried.attrs['premises']}"
+            carried = carried.assign_attrs(of=f"{carried.attrs['of']}, over depth alone", premises=premises)
     return replace(to, carried=carried, warnings=(*to.warnings, *sentences), not_carried=missing)
+
+
+def _of_tuned_width(tuned: MeasuredSize, to: MeasuredSize, sizes: Sequence[MeasuredSize]) -> MeasuredSize | None:
+    """The size that is as deep as one and as wide as the tuned one, if it is measured."""
+
+    def depth(size: MeasuredSize) -> tuple[Any, int]:
+        return size.scales.attrs.get("blocks"), size.scales.sizes["layer"]
+
+    width = tuned.scales.attrs.get("width")
+    return next((each for each in sizes if (depth(each), each.scales.attrs.get("width")) == (depth(to), width)), None)
 
 
 def _said(read: Callable[..., xr.Dataset], *given: Any, **how: Any) -> tuple[xr.Dataset | None, tuple[str, ...], str]:

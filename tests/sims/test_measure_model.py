@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from meanfield import PremiseWarning
 from sims import simulation
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
@@ -166,6 +167,26 @@ def test_sizes_of_two_kinds_are_each_carried_as_the_library_does(tmp_path):
     premises = dataset.attrs["carried_premises"].split("; ")
     assert len(premises) == len(set(premises))
     assert sum("moves the outputs by 1" in each or "relative to themselves by 1" in each for each in premises) == 2
+
+
+@pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
+def test_under_descent_a_rate_stays_over_the_width_also_where_the_depth_differs(tmp_path):
+    """Where a size of the tuned width is as deep; the library, which has two models alone, says that it mixes both."""
+    ladder = ["--optimizer", "sgd", "--sizes", "depth=1,2", "--sizes", "channels=4,8"]
+    dataset = run([*UNNORMALISED, *ladder, "--carry", "0.1@depth=1,channels=4"], tmp_path / "run.nc")
+    rates = dataset["carried_rate"].to_series()
+    assert rates["depth=1,channels=8"] == 0.1
+    assert rates["depth=2,channels=8"] == rates["depth=2,channels=4"] != 0.1
+    assert dataset["carried_of"].values.tolist() == [
+        "outputs",
+        "none: it stays over the width",
+        "outputs",
+        "outputs, over depth alone",
+    ]
+    pair = (partial(models.UnnormalisedResNet, depth=at, channels=4 * at) for at in (1, 2))
+    with pytest.warns(PremiseWarning, match="mixes width"):
+        mixed = mft.carry(0.1, *pair, torch.nn.functional.cross_entropy, pictures(), **HOW | {"optimizer": "sgd"})
+    assert float(mixed["rate"]) != rates["depth=2,channels=8"]
 
 
 @pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
