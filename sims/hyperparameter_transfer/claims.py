@@ -317,8 +317,8 @@ CLAIMS = (
         "which did not decide",
         checks=_checks(GPT, judge_stays, KEPT, **dict(zip(CLAIMED, (LARGER, LARGER_MUON), strict=True))),
         undecided="three of four stay, by AdamW over width and depth (+0.01 +- 0.06 and -0.06 +- 0.07 octaves) and by "
-        "Muon with AdamW over the depth (+0.05 +- 0.04); over the width Muon's moves by -0.76 +- 0.03, which 7 nets a "
-        "rate would refute, 4 being made, in about 4 hours on two cores",
+        "Muon with AdamW over the depth (+0.05 +- 0.04); over the width Muon's moves by -0.76 +- 0.03 on 4 "
+        "nets, which 7 a rate would refute, and the run of 8, an hour, is not made",
         preset="evidence",
     ),
     Claim(

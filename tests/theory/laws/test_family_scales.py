@@ -99,7 +99,7 @@ def test_exponential_families_have_no_law(net):
         mf.transfer_learning_rate(0.1, net, replace(net, depth=4), rule="power_law")
 
 
-@pytest.mark.filterwarnings("ignore:tuned rates of loops")
+@pytest.mark.filterwarnings("ignore:.*tuned rates of loops")
 @pytest.mark.parametrize("net", [blocks(block_depth=2), loop(alpha="linear")], ids=str)
 def test_transfer_is_the_ratio_of_scales(net):
     ends = [replace(net, depth=depth) for depth in (4, 32)]
