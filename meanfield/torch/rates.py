@@ -325,7 +325,8 @@ def carry(
     Returns:
         Dataset of ``rate``, with ``low`` and ``high``, two standard errors of the medians away; and ``rates`` over
         ``of``, by all four scales, NaN where the last layer starts at 0. Attributes: ``of``; ``stays``, "width" where
-        the rate stays over the width and no scale carries it; ``premises`` and ``warnings``, which are given as a
+        the rate stays over the width and no scale carries it; ``mixes``, whether it mixes width and depth, of which no
+        scale tells both; ``premises`` and ``warnings``, which are given as a
         `meanfield.PremiseWarning`, too.
 
     Raises:
@@ -374,6 +375,7 @@ def carry(
     is_asked = of is None and kind != "transformer" and name not in IN_NOISE.values()
     untold = is_asked and any(are_all(UNKNOWN, scales) for scales in both)
     stays = of is None and widened and not deepens and residual and name in DESCENT_STAYS
+    mixes = is_asked and widened and deepens and residual and name in DESCENT_STAYS
     of = of or change_of(name, relative=plain, widened=widened and residual)
     for scales in both:
         require_last(scales, of)
@@ -384,7 +386,7 @@ def carry(
     said += [of_branches(kind, scales, of, options.get("modules")) for scales in both]
     if widened and (stays or (residual and goes_by_relative(of, name))):
         said.append(beyond_widths(name, KINDS[kind], [scales.attrs["width"] for scales in both]))
-    elif widened and deepens and is_asked and residual and name in DESCENT_STAYS:
+    elif mixes:
         said.append(MIXED)
     elif widened:
         said.append(against_width(of, name, KINDS[kind], residual=residual))
@@ -404,6 +406,7 @@ def carry(
     attrs = how | {
         "of": of,
         "stays": "width" if stays else "",
+        "mixes": int(mixes),
         "kind": kind,
         "premises": premises,
         "warnings": "; ".join(against),

@@ -25,8 +25,6 @@ import meanfield
 import meanfield.torch as mft
 from meanfield.common import PremiseWarning, derived_seed
 from meanfield.execution import PieceStore, code_digest, digest
-from meanfield.torch.rates import MIXED
-from meanfield.transfer.trials import STAYS
 from sims.common.results import run_key
 from sims.measure_model.asked import (
     BatchList,
@@ -356,17 +354,19 @@ def _carried(
     if that is among ``sizes``: the rate stays over the width.
     """
 
-    def carried_to(end: MeasuredSize) -> tuple[xr.Dataset | None, tuple[str, ...], str]:
-        how = dict(asked.how) | {"kind": asked.kind, "of": asked.of, "measured": (tuned.scales, end.scales)}
-        models = (partial(asked.factory, **each.size) for each in (tuned, end))
+    def carried_from(start: MeasuredSize, end: MeasuredSize) -> tuple[xr.Dataset | None, tuple[str, ...], str]:
+        how = dict(asked.how) | {"kind": asked.kind, "of": asked.of, "measured": (start.scales, end.scales)}
+        models = (partial(asked.factory, **each.size) for each in (start, end))
         return _said(mft.carry, rate, *models, *asked.data, **how)
 
-    carried, sentences, missing = carried_to(to)
-    if MIXED in sentences and (as_deep := _of_tuned_width(tuned, to, sizes)) is not None:
-        carried, sentences, missing = carried_to(as_deep)
-        if carried is not None:
-            premises = f"{STAYS}; {carried.attrs['premises']}"
-            carried = carried.assign_attrs(of=f"{carried.attrs['of']}, over depth alone", premises=premises)
+    carried, sentences, missing = carried_from(tuned, to)
+    as_deep = _of_tuned_width(tuned, to, sizes)
+    if carried is not None and carried.attrs["mixes"] and as_deep is not None:
+        (deeper, first, _), (wider, second, _) = carried_from(tuned, as_deep), carried_from(as_deep, to)
+        if deeper is not None and wider is not None:
+            of = f"{deeper.attrs['of']}, over depth alone"
+            carried = deeper.assign_attrs(of=of, premises=wider.attrs["premises"])
+            sentences = tuple(dict.fromkeys((*first, *second)))
     return replace(to, carried=carried, warnings=(*to.warnings, *sentences), not_carried=missing)
 
 
