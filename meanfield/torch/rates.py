@@ -326,8 +326,7 @@ def carry(
         Dataset of ``rate``, with ``low`` and ``high``, two standard errors of the medians away; and ``rates`` over
         ``of``, by all four scales, NaN where the last layer starts at 0. Attributes: ``of``; ``stays``, "width" where
         the rate stays over the width and no scale carries it; ``mixes``, whether it mixes width and depth, of which no
-        scale tells both; ``premises`` and ``warnings``, which are given as a
-        `meanfield.PremiseWarning`, too.
+        scale tells both; ``premises`` and ``warnings``, which are given as a `meanfield.PremiseWarning`, too.
 
     Raises:
         TypeError, ValueError: as `step_scales`; a rate that is no positive number; models whose last layers are of
@@ -374,8 +373,8 @@ def carry(
     plain, residual = kind != "transformer" and are_all(NO, *both), is_like_residual(kind, shown, *both)
     is_asked = of is None and kind != "transformer" and name not in IN_NOISE.values()
     untold = is_asked and any(are_all(UNKNOWN, scales) for scales in both)
-    stays = of is None and widened and not deepens and residual and name in DESCENT_STAYS
-    mixes = is_asked and widened and deepens and residual and name in DESCENT_STAYS
+    keeps_over_width = of is None and widened and residual and name in DESCENT_STAYS
+    stays, mixes = keeps_over_width and not deepens, keeps_over_width and deepens
     of = of or change_of(name, relative=plain, widened=widened and residual)
     for scales in both:
         require_last(scales, of)

@@ -215,8 +215,8 @@ SLOPES: Mapping[str, Mapping[str, tuple[float, tuple[float, ...], str]]] = {
     },
 }
 OF_DEEP_BRANCHES = (
-    "whether one step says how rates of {family} go over depth was tried under descent alone, where it did not (E1m): "
-    "check at a second depth"
+    "whether one step says how rates of {family} go over depth was tried under descent alone, where they fell though "
+    "it says that they rise (E1m, open): check at a second depth"
 )
 # Under descent, T4 and nets that learn, beside the step of all layers on white inputs and labels, as theory has it.
 PLAIN_CONVOLUTIONAL_TRAINED = (

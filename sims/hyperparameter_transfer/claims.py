@@ -6,7 +6,7 @@ size counts where nets have learned at the rate tuned there. A move is the diffe
 seeds, and what skews either cancels in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -202,8 +202,10 @@ LARGER = ("--larger", "2", "--tuning-seeds", "4")
 LARGER_MUON = ("--optimizers", "muon-adamw", "--tables", "many", "--larger", "2")
 
 
-def _checks(family: str, judge: Any, places: Sequence[tuple[str, str]], **told: tuple[str, ...]) -> tuple[Check, ...]:
-    """One for every optimizer and place; ``told``: the arguments of an optimizer's run, the family's own without."""
+def _checks(
+    family: str, judge: Any, places: Sequence[tuple[str, str]], told: Mapping[str, tuple[str, ...]] = {}
+) -> tuple[Check, ...]:
+    """One for every optimizer and place; ``told``: what an optimizer's run is told, if not the family's own."""
     return tuple(
         Check(
             NAME,
@@ -315,7 +317,7 @@ CLAIMS = (
         printed=STAYS_PRINTED,
         hypotheses=f"{OF_GPT}; {OF_LARGER}; by Muon with AdamW on 8 nets, after 4 had -0.76 +- 0.03 over the width, "
         "which did not decide",
-        checks=_checks(GPT, judge_stays, KEPT, **dict(zip(CLAIMED, (LARGER, LARGER_MUON), strict=True))),
+        checks=_checks(GPT, judge_stays, KEPT, dict(zip(CLAIMED, (LARGER, LARGER_MUON), strict=True))),
         undecided="three of four stay, by AdamW over width and depth (+0.01 +- 0.06 and -0.06 +- 0.07 octaves) and by "
         "Muon with AdamW over the depth (+0.05 +- 0.04); over the width Muon's moves by -0.76 +- 0.03 on 4 "
         "nets, which 7 a rate would refute, and the run of 8, an hour, is not made",
@@ -331,7 +333,7 @@ CLAIMS = (
         brief="GPTs: the base rate moves to width 256 by the standard, to 32 blocks under B.1",
         printed=MOVES_PRINTED,
         hypotheses=f"{OF_GPT}; {OF_LARGER}",
-        checks=_checks(GPT, judge_moves, LOST, **dict.fromkeys(CLAIMED, LARGER)),
+        checks=_checks(GPT, judge_moves, LOST, dict.fromkeys(CLAIMED, LARGER)),
         undecided="two of four move, AdamW's by the standard (-2.17 +- 0.09 octaves) and Muon's under condition B.1 "
         "(+1.30 +- 0.04); AdamW's under condition B.1, +0.94 +- 0.10, needs 19 nets a rate where 4 are made, 11 hours "
         "on two cores; Muon's by the standard, -0.49 +- 0.06, is at the edge of half an octave and moves less than "
