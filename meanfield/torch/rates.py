@@ -43,6 +43,7 @@ from meanfield.transfer.starting import (
     misses_of,
     other_batch,
     premises_of,
+    require_tried,
     slopes_parts,
     softened,
     step_that_names,
@@ -54,7 +55,6 @@ from meanfield.transfer.starting import (
 )
 from meanfield.transfer.trials import (
     BATCH_NORMALISED,
-    CALIBRATIONS,
     CONNECTED,
     CONVOLUTIONAL,
     DEEP_CONVOLUTIONAL_BRANCHES,
@@ -353,7 +353,10 @@ def carry(
     shown, small = first_model(small, **options)
     step = step_of(optimizer, small)
     name, kind = step.trial_name(shown), kind_of(shown, kind)
-    _require_tried(of, name, kind)
+    if of is None:
+        require_tried(name, KINDS[kind])
+    else:
+        require_choice("of", of, SCALES)
     if measured is None:
         number = require_draws("draws", options.get("draws", DRAWS))
         taken = taken_batches(batches, number, checked_seed(options.get("seed", 0)))
@@ -411,24 +414,6 @@ def carry(
         "warnings": "; ".join(against),
     }
     return xr.Dataset(variables, {"of": list(rates)}, attrs)
-
-
-def _require_tried(of: str | None, name: str, kind: str) -> None:
-    """Raise ValueError unless what the step moves is asked for, or trials have trained nets of this kind so."""
-    if of is not None:
-        require_choice("of", of, SCALES)
-        return
-    if name not in CALIBRATIONS:
-        later = IN_NOISE.get(name)
-        why = f"no trial has trained by {name}, so that none says which scale names its rates: give of"
-        if later in CALIBRATIONS:
-            why = f"the first step of {name} does not tell how its rates go: give optimizer={later!r}, or of"
-        raise ValueError(f"{why}, one of {', '.join(map(repr, SCALES))}")
-    if KINDS[kind] not in CALIBRATIONS[name]:
-        raise ValueError(
-            f"no trial says which scale names rates of {KINDS[kind]} under {trains(name)}: tune at two depths, "
-            f"or give of, one of {', '.join(map(repr, SCALES))}"
-        )
 
 
 def _carried(rate: float, both: list[xr.Dataset], of: str, wanted: str) -> tuple[float, float]:

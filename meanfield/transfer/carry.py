@@ -55,8 +55,11 @@ from meanfield.transfer.starting import (
     differ_in_width,
     is_convolutional,
     is_plain,
+    kind_of_net,
     rate_stays,
+    require_tried,
     step_that_names,
+    trial_name,
     widens,
 )
 from meanfield.transfer.trials import (
@@ -172,7 +175,8 @@ def transfer_learning_rate(
         TypeError, ValueError: a rate that is not a positive number, an unknown rule, nets of two families, nets that
             the rule does not serve, a carried rate outside the range of a float (under "auto", by every rule); an
             unknown optimizer or change; a step that no theory has, where no data are given; a rule together with
-            them; data that do not fit.
+            them; data that do not fit; on data, where ``of`` is left out, an optimizer that no trial has trained nets
+            of this kind by.
 
     Source: Zhang et al. 2026, eq. 9, section 5; Wang et al. 2026, eqs. 3, 4; docs/theory.md section 15.
 
@@ -275,6 +279,7 @@ def _moved(of: str | None, start: Any, end: Any, optimizer: Any, data: Any) -> s
     """What the step moves: as it is asked for, or all layers where theory answers, and by the kind of nets on data."""
     if of is not None or data is None or not isinstance(end, Net):
         return "absolute" if of is None else of
+    require_tried(trial_name(optimizer), kind_of_net(end))
     return change_that_carries(end, optimizer, widened=widens(start, end))
 
 

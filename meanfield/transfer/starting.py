@@ -274,6 +274,25 @@ def misses_of(families: Iterable[str], optimizer: str, *, wide: str = "") -> tup
     return (*of_families, *of_width)
 
 
+def require_tried(optimizer: str, kind: str) -> None:
+    """Raise ValueError unless trials have trained nets of this kind so, and say which scale carries their rates.
+
+    ``optimizer``: a `trial_name`; ``kind``: as in `trials`.
+    """
+    scales = ", ".join(map(repr, SCALES))
+    if optimizer not in CALIBRATIONS:
+        later = IN_NOISE.get(optimizer)
+        why = f"no trial has trained by {optimizer}, so that none says which scale names its rates: give of"
+        if later in CALIBRATIONS:
+            why = f"the first step of {optimizer} does not tell how its rates go: give optimizer={later!r}, or of"
+        raise ValueError(f"{why}, one of {scales}")
+    if kind not in CALIBRATIONS[optimizer]:
+        raise ValueError(
+            f"no trial says which scale names rates of {kind} under {trains(optimizer)}: tune at two depths or widths, "
+            f"or give of, one of {scales}"
+        )
+
+
 def change_that_carries(net: Net, optimizer: str | Optimizer | Hybrid, *, widened: bool = False) -> str:
     """What a first step on data moves by 1 at the rates that it carries, one of `SCALES`, where none is asked for.
 

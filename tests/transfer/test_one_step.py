@@ -133,6 +133,15 @@ def test_nets_that_trials_speak_against_carry_with_a_warning():
         mf.transfer_learning_rate(0.01, TOKENS[0], wider, optimizer="adamw", data=TOKEN_DATA, draws=4)
 
 
+def test_what_no_trial_has_trained_is_carried_by_a_scale_that_is_asked_for():
+    """As `meanfield.torch.carry` has it: a rate of one's own optimizer needs the scale to be chosen."""
+    with pytest.raises(ValueError, match="which scale names rates of Transformers under muon-adamw: tune at two"):
+        mf.transfer_learning_rate(0.01, *TOKENS, optimizer="muon-adamw", data=TOKEN_DATA, draws=4)
+    with pytest.raises(ValueError, match="no trial has trained by shampoo.*give of"):
+        mf.transfer_learning_rate(0.01, *BLOCKS, optimizer="shampoo", **ON_CLASSES)
+    assert explained(*TOKENS, optimizer="muon-adamw", of="last", data=TOKEN_DATA, draws=4).rate > 0
+
+
 def test_a_rise_without_a_stem_is_warned_of():
     """Under AdamW rates of branches times K^(-3/2) rise, and those of K^(-1/2) fall."""
     rising = [net.replace(scaling=1.5) for net in BLOCKS]
