@@ -97,7 +97,10 @@ def residual(depth: int, width: int, outputs: int) -> dict[str, Any]:
         for scaling, k in product(SCALINGS, BLOCK_DEPTHS)
     }
     conv: dict[str, Any] = {"depth": depth, "channels": width, "outputs": outputs, "readout": "convolution"}
-    return nets | {"residual cnn 1d": ResidualConvNet(grid=(32,), kernel=(3,), **conv)}
+    return nets | {
+        "residual cnn 1d": ResidualConvNet(grid=(32,), kernel=(3,), **conv),
+        "residual cnn 2d": ResidualConvNet(grid=(16, 16), kernel=(3, 3), **conv),
+    }
 
 
 def loops(depth: int, width: int) -> dict[str, TiedLoop]:
@@ -141,7 +144,8 @@ def served_as(name: str, width: int, outputs: int) -> Any:
 def served(width: int, outputs: int) -> dict[str, Any]:
     """Everything of depth 1 that a rate can be carried for, by full and by shorter names."""
     nets = plain(1, width, outputs) | residual(1, width, outputs) | loops(1, width) | transformers(1, width, outputs)
-    nets |= {f"{name} pooled": replace(nets[name], readout="pooled") for name in ("cnn 1d", "cnn 2d")}
+    pooled = [f"{blocks}cnn {sides}d" for blocks, sides in product(("", "residual "), (1, 2))]
+    nets |= {f"{name} pooled": replace(nets[name], readout="pooled") for name in pooled}
     return nets | {short: nets[name] for short, name in ALIASES.items()}
 
 
@@ -158,7 +162,13 @@ def on_data(net: Any, source: str) -> Any:
         return replace(net, tokens=data.tokens, **sizes)
     if net.grid:
         if not len(net.grid) == len(data.sides) == 2:
-            raise ValueError(f"--data is {source}, of axes {data.sides}: this net has {net.grid}; give 'cnn 2d pooled'")
+            hint = "give 'cnn 2d pooled' or 'residual cnn 2d pooled'"
+            raise ValueError(f"--data is {source}, of axes {data.sides}: this net has {net.grid}; {hint}")
+        if isinstance(net, ResidualConvNet) and net.stem == 0 and data.channels != net.channels:
+            raise ValueError(
+                f"--data is {source}, of {data.channels} channels, and blocks of {net.channels} cannot add to them: "
+                "give --stem 1, a layer below the blocks that reads the data"
+            )
         return replace(net, grid=data.sides, input_channels=data.channels, **sizes)
     return replace(net, **sizes) if net.units[0].skip == 0 else replace(net, input_width=data.values, **sizes)
 
@@ -220,8 +230,8 @@ OF_TRANSFER = (
     Option("batch_size", "samples of a batch of --data (default: all)", int, metavar="B", group=""),
     Option(
         "stem",
-        "give residual nets of the transfer a plain layer below their blocks, which reads so many channels (default: "
-        "none; it stops every rise)",
+        "give residual nets of the transfer a plain layer below their blocks, which reads so many channels, or those "
+        "of --data (default: none; it stops every rise)",
         int,
         metavar="CHANNELS",
         group="",
@@ -230,8 +240,9 @@ OF_TRANSFER = (
         "family",
         "net of the transfer: mlp (default), mlp linear, cnn 1d, cnn 2d (or cnn), cnn 1d pooled, cnn 2d pooled, "
         "residual SCALING k=1..3 (residual: init k=1; a scaling is a name or a number alpha, for branches times "
-        "K^(-alpha)), residual cnn 1d, looped linear (or sqrt, looped: linear), deep linear (or sqrt), transformer pre "
-        "(or transformer), transformer post; residual nets and Transformers count blocks; transformer pre needs --rule",
+        "K^(-alpha)), residual cnn 1d or 2d, or these pooled, looped linear (or sqrt, looped: linear), deep linear (or "
+        "sqrt), transformer pre (or transformer), transformer post; residual nets and Transformers count blocks; "
+        "transformer pre needs --rule",
         default="mlp",
         group="",
     ),

@@ -254,6 +254,15 @@ def test_transfer_under_an_optimizer(capsys, optimizer, of):
     assert abs(transfer.rate / mf.explain_transfer(0.003, *nets, rule="finite_depth").rate - 1) > 0.03
 
 
+def test_residual_convolutional_nets_read_images_through_a_stem(capsys):
+    arguments = [*CARRIED, "--family", "residual cnn 2d pooled", "--data", "mnist", "--batch-size", "8"]
+    assert simulation.main(arguments) == 2
+    assert "of 1 channels, and blocks of 32 cannot add to them: give --stem 1" in capsys.readouterr().err
+    assert simulation.main([*arguments, "--stem", "1"]) == 0
+    assert "grid [7, 7], kernel [3, 3]" in (printed := " ".join(capsys.readouterr().out.split()))
+    assert "stem 1, input_channels 1" in printed
+
+
 @pytest.mark.parametrize("family", ["mlp", "residual init k=1", "cnn 2d pooled", "transformer post", "looped"])
 def test_transfer_by_draws_on_data(capsys, family):
     arguments = [*CARRIED, "--family", family, "--optimizer", "adamw", "--of", "last", "--data", "digits"]

@@ -137,7 +137,7 @@ def test_what_no_trial_has_trained_is_carried_by_a_scale_that_is_asked_for():
     """As `meanfield.torch.carry` has it: a rate of one's own optimizer needs the scale to be chosen."""
     with pytest.raises(ValueError, match="which scale names rates of Transformers under muon-adamw: tune at two"):
         mf.transfer_learning_rate(0.01, *TOKENS, optimizer="muon-adamw", data=TOKEN_DATA, draws=4)
-    with pytest.raises(ValueError, match="no trial has trained by shampoo.*give of"):
+    with pytest.raises(ValueError, match=r"no trial has trained by shampoo.*give of"):
         mf.transfer_learning_rate(0.01, *BLOCKS, optimizer="shampoo", **ON_CLASSES)
     assert explained(*TOKENS, optimizer="muon-adamw", of="last", data=TOKEN_DATA, draws=4).rate > 0
 
