@@ -175,8 +175,7 @@ def transfer_learning_rate(
         TypeError, ValueError: a rate that is not a positive number, an unknown rule, nets of two families, nets that
             the rule does not serve, a carried rate outside the range of a float (under "auto", by every rule); an
             unknown optimizer or change; a step that no theory has, where no data are given; a rule together with
-            them; data that do not fit; on data, where ``of`` is left out, an optimizer that no trial has trained nets
-            of this kind by.
+            them; data that do not fit, or, without ``of``, an optimizer by which no trial has trained such nets.
 
     Source: Zhang et al. 2026, eq. 9, section 5; Wang et al. 2026, eqs. 3, 4; docs/theory.md section 15.
 

@@ -218,7 +218,8 @@ OF_DEEP_BRANCHES = (
     "whether one step says how rates of {family} go over depth was tried under descent alone, where they fell though "
     "it says that they rise (E1m, open): check at a second depth"
 )
-# Under descent, T4 and nets that learn, beside the step of all layers on white inputs and labels, as theory has it.
+# Under descent, in an epoch and of nets that learn (T4), beside the step of all layers on white inputs and labels, as
+# theory has it.
 PLAIN_CONVOLUTIONAL_TRAINED = (
     f"tuned rates of {PLAIN_CONVOLUTIONAL} of 32 channels fell as L^(-2.47 +- 0.10) over 2 to 8 layers in eight epochs "
     "on MNIST, where one step on white inputs and labels says L^(-1.49)"

@@ -17,8 +17,6 @@ from sims import cnn_finite_channels as finite_channels
 from sims.cnn_overlap import claims as cnn_overlap
 from sims.common.study import Study
 from sims.learning_rate_scale import claims as scales
-from sims.learning_rate_search import claims as learning_rate_search
-from sims.transformer_depth import claims as transformer_depth
 
 OF_SEVERAL_STUDIES = (
     Claim(
@@ -133,27 +131,6 @@ OF_SEVERAL_STUDIES = (
             *checks(finite_channels.NAME, finite_channels.judge_added_variance),
         ),
         identity=True,
-    ),
-    Claim(
-        id="A20c",
-        kind=Kind.BEYOND,
-        source="Zhang et al. 2026, section 4.5, on small nets of our own",
-        statement="in small Transformers normalisation placement has minimal effect on the exponent of eta* over "
-        "depths that are trained: slopes differ by less than a tenth of post-norm's (judged: tuned rates of our own "
-        "nets over 2 .. 16 units, and drawn eta* at initialisation over 4 .. 32)",
-        brief="normalisation placement hardly moves the exponent of eta* at trained depths",
-        printed='"In ViTs, Pre-LN and Post-LN yield similar exponents (-1.131 vs -1.178, 4.0% difference), '
-        'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
-        hypotheses="the paper tunes ViTs of width 768 on ImageNet, whose slopes are -1.131 and -1.178; a tenth is our "
-        "reading of 'minimal'; one epoch on digits here, in which nets hardly learn",
-        checks=(
-            *checks(learning_rate_search.NAME, learning_rate_search.judge_placement),
-            *checks(transformer_depth.NAME, transformer_depth.judge_placement),
-        ),
-        replaced_by="in one epoch of gradient descent on digits, 16 channels, tuned rates of pre-norm nets fall over 2 "
-        "to 16 units as L^(-0.57 +- 0.06), those of post-norm ones as L^(-1.38 +- 0.08)",
-        premise="nets of 16 channels, trained for an epoch on digits, in which they hardly learn, tell what the "
-        "paper's ViTs tell",
     ),
     Claim(
         id="S3a",

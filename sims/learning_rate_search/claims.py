@@ -48,15 +48,15 @@ RIVALS = {
     "residual mlp multiplier": PAPERS_EXPONENT,
     "residual cnn multiplier on mnist": PAPERS_EXPONENT,
     "residual mlp k=2": PAPERS_EXPONENT,
-    "transformer post": 0.0,
-    "transformer pre": 0.0,
+    "transformer post on mnist": 0.0,
+    "transformer pre on mnist": 0.0,
 }
 # Plain ReLU nets, which have one law where all layers are equal: a first layer of few inputs makes its scale steeper.
 PLAIN = ("mlp", "cnn on mnist")
 # The scale of Zhang et al. 2026, by the change of the layers, as `sims.common.tuned_nets` names it.
 ABSOLUTE = "absolute_scale"
 # Transformers by where they normalise.
-NORMS = ("transformer pre", "transformer post")
+NORMS = ("transformer pre on mnist", "transformer post on mnist")
 # 2 / lambda_max names a rate if it is right to this factor.
 FACTOR = 4.0
 
@@ -91,10 +91,10 @@ def law_slope(at: xr.Dataset) -> float:
     cases=[{"family": family} for family in RIVALS],
 )
 def judge_one_step(dataset: xr.Dataset, family: str) -> Contest | Ruling:
-    """Of nets that learn; Transformers, none of which does in these runs, count all."""
+    """Of nets that learn."""
     if family not in dataset["family"]:
         return _not_run(family, rival=RIVALS[family])
-    at = tuned_rates.family_at(dataset, family) if family in NORMS else tuned_rates.learned_at(dataset, family)
+    at = tuned_rates.learned_at(dataset, family)
     claimed, error = tuned_rates.drawn_slope(at, ABSOLUTE)
     made = tuned_rates.slope_ruling(at, claimed, RIVALS[family], error=error)
     if isinstance(made, Contest):
@@ -129,17 +129,20 @@ def judge_finite_depth(dataset: xr.Dataset, family: str) -> Contest | Ruling:
     measured="the slope of pre-norm less that of post-norm, of the rates that minimise the training loss",
 )
 def judge_placement(dataset: xr.Dataset) -> Contest | Ruling:
-    at = [tuned_rates.family_at(dataset, family) for family in NORMS]
-    if min(net.sizes["depth"] for net in at) < 2:
+    """Over the depths at which both have a tuned rate, as slopes bend with depth."""
+    pre, post = (tuned_rates.family_at(dataset, family) for family in NORMS)
+    common = np.intersect1d(pre["depth"], post["depth"])
+    at = [net.sel(depth=common) for net in (pre, post)]
+    if len(common) < 2:
         evidence = "no slope was met: fewer than two depths have a tuned rate"
         return Ruling(Verdict.INCONCLUSIVE, evidence, power="none: no slope")
-    pre, post = map(tuned_rates.tuned_slope, at)
-    apart, stderr = pre.exponent - post.exponent, float(np.hypot(pre.stderr, post.stderr))
+    before, after = map(tuned_rates.tuned_slope, at)
+    apart, stderr = before.exponent - after.exponent, float(np.hypot(before.stderr, after.stderr))
     seeds, effective = min(int(net["located"].max()) for net in at), min(map(tuned_rates.freedom, at)) + 1
-    words = f"slopes {shown_laws(pre, post)} over depths {span(at[0]['depth'])}: {apart:+.3f} +- {stderr:.3f}"
+    words = f"slopes {shown_laws(before, after)} over depths {span(common)}: {apart:+.3f} +- {stderr:.3f}"
     counts = {"draws": seeds, "effective": effective, "gaussian": True}
     return lower(
-        abs(apart) - tuned_rates.EFFECT * abs(post.exponent), stderr, unit="in the difference", shown=words, **counts
+        abs(apart) - tuned_rates.EFFECT * abs(after.exponent), stderr, unit="in the difference", shown=words, **counts
     )
 
 
@@ -232,6 +235,13 @@ INIT, K2 = "residual mlp init", "residual mlp k=2"
 MORE_SEEDS = ("--families", INIT, K2, "--draws", "48")
 MORE_LOOPS = ("--families", "loop sqrt", "--times", "8", "--spacing", "0.0625", "--curvature-draws", "96")
 SECOND_LOOK = "48 seeds of fully-connected nets, of which the first 12 were looked at before and did not decide"
+# Pre- and post-norm Transformers of 32 channels on MNIST, at twice the seeds.
+BOTH_NORMS = ("--families", *reversed(NORMS), "--wider", "2", "--times", "2")
+OF_NORMS = (
+    "this run was made for rows on a paper's tables (A24, A25), whose slopes had been seen when this row was moved to "
+    "it, from 16 channels and one epoch on digits, in which nets hardly learn (pre-norm -0.57 +- 0.06, post-norm -1.38 "
+    "+- 0.08 over 2 to 16 units)"
+)
 CLAIMS = (
     Claim(
         id="A21b",
@@ -304,16 +314,35 @@ CLAIMS = (
         id="T4",
         kind=Kind.BEYOND,
         source="Zhang et al. 2026, section 4.1, tables 1 (post-norm) and 3 (pre-norm); by training of our own",
-        statement=f"the tuned rate of pre- and post-norm Transformers of 16 channels {ETA}",
+        statement=f"the tuned rate of small pre- and post-norm Transformers {ETA}",
         brief="tuned rates of pre- and post-norm Transformers follow one step over depth",
         printed=PROXY,
-        hypotheses="one epoch of gradient descent on digits, 16 channels, 2 .. 16 units, rates tuned on 20 nets, which "
-        "hardly learn; the scale is that of one step on the data, by the change of the layers; no factor on branches",
-        checks=_of("transformer post", "transformer pre"),
-        replaced_by="in one epoch on digits, over 2 to 16 units, the tuned rate of pre-norm nets falls as "
-        "L^(-0.57 +- 0.06), where one step on the data has L^(-1.40); that of post-norm nets follows its step, as "
-        "L^(-1.38 +- 0.08), where one step has L^(-1.66)",
-        premise="the first step at initialisation stands for an epoch of training",
+        hypotheses=f"gradient descent, {TRAINED}; 32 channels, 24 nets, no factor on branches; {OF_NORMS}",
+        checks=_of(*reversed(NORMS), arguments=BOTH_NORMS),
+        replaced_by="the tuned rate of pre-norm nets falls over 4 to 16 units as L^(-0.280 +- 0.071), where one step "
+        "on the data has L^(-1.13) by the layers and L^(-0.57) by the outputs; that of post-norm nets over 4 and 8 as "
+        "L^(-0.995 +- 0.103), where one step of the layers has L^(-1.52), which errors allow",
+        premise=LATER,
+        preset=PRESET,
+    ),
+    Claim(
+        id="A20c",
+        kind=Kind.BEYOND,
+        source="Zhang et al. 2026, section 4.5, on small nets of our own",
+        statement="in small Transformers normalisation placement has minimal effect on the exponent of eta* over "
+        "depths that are trained: slopes differ by less than a tenth of post-norm's (judged: tuned rates of our own "
+        "nets over 2 .. 16 units)",
+        brief="normalisation placement hardly moves the exponent of eta* at trained depths",
+        printed='"In ViTs, Pre-LN and Post-LN yield similar exponents (-1.131 vs -1.178, 4.0% difference), '
+        'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
+        hypotheses="the paper tunes ViTs of width 768 on ImageNet, whose slopes are -1.131 and -1.178; a tenth is our "
+        "reading of 'minimal'; here 32 channels on MNIST, eight epochs of gradient descent, 24 nets, losses of 0.55 to "
+        f"0.92, where chance is 2.30 and nets below 0.77 count elsewhere; {OF_NORMS}",
+        checks=checks(NAME, judge_placement, arguments=BOTH_NORMS),
+        replaced_by="in eight epochs of gradient descent on MNIST, 32 channels, tuned rates of pre-norm nets fall "
+        "over 2 to 16 units as L^(-0.35 +- 0.04), those of post-norm ones as L^(-0.98 +- 0.04)",
+        premise="nets of 32 channels, trained for 896 steps, tell what the paper's ViTs tell",
+        preset=PRESET,
     ),
     Claim(
         id="T7",

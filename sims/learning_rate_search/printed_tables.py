@@ -41,7 +41,7 @@ from meanfield.verification import (
 )
 from sims.common.training_data import OF_CHANNELS
 from sims.common.tuned_nets import losses_at
-from sims.learning_rate_search.claims import ABSOLUTE, LATER, NAME
+from sims.learning_rate_search.claims import ABSOLUTE, BOTH_NORMS, LATER, NAME
 from sims.learning_rate_search.first_steps import FINE_CNN, PRESET
 
 JUDGES = Judges("Zhang et al. 2026", budget=tuned_rates.TRAINED_BUDGET)
@@ -206,7 +206,6 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 WIDE = ("--families", CNN, ZERO, RESNET, "--wider", "2")
 ABLATED = ("--families", GELU, DROPOUT)
 KERNELS = ("--families", BY_KERNEL[4], BY_KERNEL[5], "--wider", "2")
-NORMS = ("--families", VIT, PRE_NORM, "--wider", "2", "--times", "2")
 NARROW, BROAD = (("--families", VIT, "--wider", times) for times in ("1.5", "2.5"))
 LONG = ("--families", VIT, "--wider", "2", "--epochs", "16")
 OF_ADAM = ("--optimizer", "adamw")
@@ -246,7 +245,7 @@ CLAIMS = (
         checks=(
             *_exponents(CNN, arguments=FINE_CNN),
             *_exponents(RESNET, arguments=WIDE),
-            *_exponents(VIT, arguments=NORMS),
+            *_exponents(VIT, arguments=BOTH_NORMS),
         ),
         replaced_by="plain CNNs fall as L^(-2.47 +- 0.10) over 2 to 8 layers (-2.7 from 2 to 4, -2.3 from 4 to 8); "
         "residual ones as K^(-1.60 +- 0.13) and post-norm Transformers, from 4 to 8 units, as L^(-1.00 +- 0.10), "
@@ -271,7 +270,7 @@ CLAIMS = (
             *_exponents(GELU, DROPOUT, arguments=ABLATED),
             *_exponents(CNN, RESNET, arguments=OF_ADAM),
             *_exponents(BATCH_NORM),
-            *_exponents(PRE_NORM, arguments=NORMS),
+            *_exponents(PRE_NORM, arguments=BOTH_NORMS),
         ),
         replaced_by="with pre-norm the tuned rate falls over 4 to 16 units as L^(-0.28 +- 0.07), where one step says "
         "-0.57 by the outputs and -1.13 by the layers; with dropout residual CNNs have K^(-1.33 +- 0.10), inside the "
@@ -292,7 +291,7 @@ CLAIMS = (
         "sixteen epochs for its one to three, as nets hardly learn in fewer. Its nine exponents are -1.207 .. -1.647; "
         f"{REGISTERED}",
         checks=tuple(
-            check for arguments in (NORMS, NARROW, BROAD, LONG) for check in _exponents(VIT, arguments=arguments)
+            check for arguments in (BOTH_NORMS, NARROW, BROAD, LONG) for check in _exponents(VIT, arguments=arguments)
         ),
         preset=PRESET,
     ),
@@ -309,7 +308,7 @@ CLAIMS = (
         hypotheses=f"{SIZES}; T6a has other families, at carried rates. Losses are those of the nets that were tuned, "
         "between the rates that they were tried at; beyond the largest, where losses rise, they count as there, for "
         f"the unchanged rate. {REGISTERED}",
-        checks=(Check(NAME, judge_zero_shot, NORMS), Check(NAME, judge_loss, NORMS)),
+        checks=(Check(NAME, judge_zero_shot, BOTH_NORMS), Check(NAME, judge_loss, BOTH_NORMS)),
         undecided="one depth alone counts, 8 units, as nets of 2 and 16 do not learn: the carried rate is 0.15 decades "
         "off, the unchanged one 0.30, and 0.08 +- 0.03 nats are saved; depths that learn are lacking, more than draws",
         preset=PRESET,

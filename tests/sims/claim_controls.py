@@ -153,17 +153,6 @@ def variance_of_another_power(runs):
     }
 
 
-def placement_does_not_matter(runs):
-    """Drawn scales of both norms at both widths fall as one power; rates of both tuned in training do, too."""
-    dataset, searched = runs["transformer_depth"], runs["learning_rate_search"]
-    for name, depth in ((SCALE, "depth"), (f"narrow_{SCALE}", "wide_depth")):
-        dataset = put(dataset, name, dataset[depth].astype(float) ** -1.5)
-    rates = 0 * searched["tuned_rate_log10"] - 1.5 * np.log10(searched["depth"])
-    located = 64 + 0 * searched["located"]
-    tuned = {"tuned_rate_log10": rates, "tuned_rate_log10_stderr": ERROR + 0 * rates, "located": located}
-    return {"transformer_depth": dataset, "learning_rate_search": searched.assign(tuned)}
-
-
 def second_order_stays(runs):
     """Terms of second order under the k = 1 table keep their size in depth, in every draw nearly alike."""
     run, name = "update_orders-optimizers-muon", "order_norm_by_depth"
@@ -190,7 +179,6 @@ CONTROLS = {
     "A5b": power_law_at_all_depths,
     "A6": uniform_correction,
     "A11a": variance_of_another_power,
-    "A20c": placement_does_not_matter,
     "S3a": runs_off("S3a", "weight_product"),
     "S5c": second_order_stays,
     "S5d": gradients_stay,

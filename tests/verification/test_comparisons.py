@@ -14,7 +14,7 @@ from sims import (
 )
 from sims.learning_rate_search import claims as learning_rate_search
 from sims.learning_rate_transfer import claims as carried_rates
-from tests.sims.claim_controls import SCALE
+from tests.sims.claim_controls import SCALE, all_learned, with_families
 
 
 def test_every_slope_is_one_comparison(smoke_runs):
@@ -53,8 +53,9 @@ def _located(dataset, family, seeds):
 
 
 def test_a_difference_of_slopes_is_as_sure_as_the_norm_with_fewer_seeds(smoke_run):
-    dataset = _located(smoke_run("learning_rate_search"), "transformer pre", 4)
-    dataset = _located(dataset, "transformer post", 40)
+    pre, post = learning_rate_search.NORMS
+    dataset = with_families(smoke_run("learning_rate_search"), [pre, post])
+    dataset = _located(_located(dataset, pre, 4), post, 40)
     assert learning_rate_search.judge_placement.decide(dataset).effective == pytest.approx(4)
 
 
@@ -72,8 +73,8 @@ def test_bands_of_ratios_know_how_few_curvatures_were_drawn(smoke_run):
 
 
 def test_an_error_that_four_seeds_tell_has_three_degrees_of_freedom(smoke_run):
-    dataset = _located(smoke_run("learning_rate_search"), "transformer pre", 4)
-    assert learning_rate_search.judge_one_step.decide(dataset, "transformer pre").effective == pytest.approx(4)
+    dataset = all_learned(_located(smoke_run("learning_rate_search"), "mlp", 4))
+    assert learning_rate_search.judge_one_step.decide(dataset, "mlp").effective == pytest.approx(4)
 
 
 def test_carried_rates_are_as_sure_as_what_was_tuned_on_the_first_net(smoke_run):
