@@ -79,8 +79,9 @@ def _runs_of(claim: Claim, entry: Entry, evidence: Mapping[str, Evidence], seed:
 
 
 def _counts_of(entry: Entry, result: Result) -> Entry:
-    """The counts of seeds beside a verdict that is reached again."""
-    return {"seeds": entry["seeds"]} if "seeds" in entry and entry.get("verdict") == result.verdict else {}
+    """The counts of seeds beside a verdict that is reached again, from the same runs."""
+    again = entry.get("verdict") == result.verdict and set(entry.get("runs", {})) == set(result.claim.runs)
+    return {"seeds": entry["seeds"]} if "seeds" in entry and again else {}
 
 
 def keep_counts(counts: Mapping[str, Counts], preset: str, times: int) -> Path:

@@ -17,7 +17,7 @@ from sims.claims import record, runs, seeds
 from sims.claims.__main__ import COMMAND as simulation
 from sims.claims.catalogue import CLAIMS
 from sims.claims.recorded_page import evidence_page
-from sims.claims.runs import RunOptions
+from sims.claims.runs import Result, RunOptions
 from sims.claims.seeds import Counts
 
 FILES = ("meanfield/law.py", "docs/verdicts.md", "sims/claims/recorded_verdicts/smoke.json")
@@ -124,6 +124,16 @@ def test_claims_that_no_seed_decides_are_not_replicated(tmp_path, monkeypatch):
     page = evidence_page("default")
     assert "\nNot replicated, as all seeds leave it INCONCLUSIVE: A3.\n" in page
     assert "\n- Other seeds: 2 INCONCLUSIVE, at preset smoke, 8 times its draws.\n" in page
+
+
+@pytest.mark.parametrize(
+    ("verdict", "run", "kept"), [("CONFIRMED", "", True), ("REFUTED", "", False), ("", "x", False)]
+)
+def test_counts_of_seeds_stay_with_the_verdict_and_its_runs(verdict, run, kept):
+    """Claims that moved to nets that learn kept the counts of the nets before."""
+    result = Result(CLAIMS["A2"], (Finding("a", "b", Verdict.CONFIRMED, "", "none", measured="c"),), ())
+    given = {"verdict": verdict or "CONFIRMED", "runs": dict.fromkeys([run] if run else CLAIMS["A2"].runs)}
+    assert record._counts_of(given | {"seeds": {"times": 1}}, result) == ({"seeds": {"times": 1}} if kept else {})
 
 
 def test_a_recorded_verdict_has_the_draws_of_its_preset(tmp_path, capsys):
