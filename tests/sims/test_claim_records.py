@@ -129,8 +129,6 @@ def test_claims_that_no_seed_decides_are_not_replicated(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("verdict", "run", "kept"), [("CONFIRMED", "", True), ("REFUTED", "", False), ("", "x", False)]
 )
-    ("verdict", "run", "kept"), [("CONFIRMED", "", True), ("REFUTED", "", False), ("", "x", False)]
-)
 def test_counts_of_seeds_stay_with_the_verdict_and_its_runs(verdict, run, kept):
     """Claims that moved to nets that learn kept the counts of the nets before."""
     result = Result(CLAIMS["A2"], (Finding("a", "b", Verdict.CONFIRMED, "", "none", measured="c"),), ())
