@@ -26,7 +26,7 @@ FAMILIES = ["mlp", "cnn", "loop linear", "transformer post"]
 # Under whose names made-up rates are judged, in the order of the families above.
 JUDGED = ["mlp", "cnn on mnist", "residual mlp init", "transformer post on mnist"]
 SMALL = ["--depths", "2", "4", "--channels", "4", "--width", "16", "--draws", "2", "--samples", "64", "--workers", "1"]
-SMALL += ["--spacing", "0.125"]
+SMALL += ["--epochs", "1", "--spacing", "0.125"]
 
 
 @pytest.fixture(scope="module")
@@ -296,9 +296,10 @@ def test_report_and_figure(finished):
     assert printed.startswith("Question: ")
     assert all(family in printed for family in FAMILIES)
     assert "In practice: tune at one depth" in " ".join(printed.split())
-    steps = dict(simulation.document(finished).steps)
-    assert len(steps) == len(simulation.document(finished).steps), "an option is named once"
-    assert steps["--preset evidence"].startswith("nets that learn: ")
+    listed = simulation.document(finished.assign_attrs(command="python -m sims.learning_rate_search")).steps
+    steps = dict(listed)
+    assert len(steps) == len(listed), "an option is named once"
+    assert steps["--preset evidence"].startswith("convolutional nets, too: ")
     assert steps["--preset evidence"].endswith(f"({study.PRESETS['evidence'].takes} on two cores)")
     slopes, *panels = figure.draw(finished).axes
     assert len(panels) == len(FAMILIES)
