@@ -272,9 +272,10 @@ def _started_small(scales: xr.Dataset) -> str:
     return f"the last layer starts at a mean square of {size:.2g}, far below 1: {STARTED_SMALL}"
 
 
-MIXED = (
-    "this rate mixes width and depth, and is too small where the second model is wider: under descent rates of "
-    "residual nets stayed over the width (E1j), so carry the rate to a model of the first one's width, and keep it"
+BOTH_SIZES = (
+    "the models differ in width and depth, over which no scale carries a rate at once under descent, as rates of "
+    "residual nets stayed over the width (E1j): carry it to a model of the first one's width that is as deep as the "
+    "second, and keep it; or give of"
 )
 # Under which rates of residual models stay over the width (E1j).
 DESCENT_STAYS = ("sgd", "sgd_momentum")
@@ -307,7 +308,7 @@ def carry(
     of nets without skip connections that of the relative change of the layers (E1b), by which residual nets without
     normalisation are carried to another width under Adam and Lion, too (E1j). For "muon-adamw" it is that of the last
     layer in "muon-adamw-in-noise", a step of both as in noise. Under descent rates of residual nets stayed over the
-    width (E1j), and so does the rate between two of one depth; where both differ, no scale says it, and a warning does:
+    width (E1j), and so does the rate between two of one depth; where both differ, no scale says it, and none is given:
     carry the rate between models of one width, and keep it over the width. Both models take the same batches and random
     numbers. It is a statement about one step at initial weights; the answers of all four scales are given beside, and
     where they part, trust none without a second tuned rate.
@@ -325,12 +326,13 @@ def carry(
     Returns:
         Dataset of ``rate``, with ``low`` and ``high``, two standard errors of the medians away; and ``rates`` over
         ``of``, by all four scales, NaN where the last layer starts at 0. Attributes: ``of``; ``stays``, "width" where
-        the rate stays over the width and no scale carries it; ``mixes``, whether it mixes width and depth, of which no
-        scale tells both; ``premises`` and ``warnings``, which are given as a `meanfield.PremiseWarning`, too.
+        the rate stays over the width and no scale carries it; ``premises`` and ``warnings``, which are given as a
+        `meanfield.PremiseWarning`, too.
 
     Raises:
         TypeError, ValueError: as `step_scales`; a rate that is no positive number; models whose last layers are of
-            different classes; an optimizer that no trial has trained by, where ``of`` is left out.
+            different classes; where ``of`` is left out, an optimizer that no trial has trained by, and residual models
+            of two widths and two depths under descent.
 
     Source: Zhang et al. 2026, eq. 9, section 5, by the scale of one step of the optimizer that trains.
 
@@ -377,7 +379,8 @@ def carry(
     is_asked = of is None and kind != "transformer" and name not in IN_NOISE.values()
     untold = is_asked and any(are_all(UNKNOWN, scales) for scales in both)
     keeps_over_width = of is None and widened and residual and name in DESCENT_STAYS
-    stays, mixes = keeps_over_width and not deepens, keeps_over_width and deepens
+    if keeps_over_width and deepens:
+        raise ValueError(BOTH_SIZES)
     of = of or change_of(name, relative=plain, widened=widened and residual)
     for scales in both:
         require_last(scales, of)
@@ -386,16 +389,14 @@ def carry(
     said += [OF_BATCH_NORM] if deepens and is_batch_normalised(shown) else []
     said += [UNTOLD] if untold else []
     said += [of_branches(kind, scales, of, options.get("modules")) for scales in both]
-    if widened and (stays or (residual and goes_by_relative(of, name))):
+    if widened and (keeps_over_width or (residual and goes_by_relative(of, name))):
         said.append(beyond_widths(name, KINDS[kind], [scales.attrs["width"] for scales in both]))
-    elif mixes:
-        said.append(MIXED)
     elif widened:
         said.append(against_width(of, name, KINDS[kind], residual=residual))
     against = tuple(dict.fromkeys(filter(None, said)))
     for sentence in against:
         warnings.warn(sentence, PremiseWarning, stacklevel=2)
-    middle, error = (rate, 0.0) if stays else rates[of]
+    middle, error = (rate, 0.0) if keeps_over_width else rates[of]
     numbers: dict[str, Any] = {
         "rate": ((), middle),
         "low": ((), middle * exp(-ERRORS_HELD * error)),
@@ -403,12 +404,11 @@ def carry(
         "rates": ("of", [each for each, _ in rates.values()]),
     }
     variables = {which: (*value, {"long_name": CARRIED_WORDS[which], "units": "1"}) for which, value in numbers.items()}
-    premises = "; ".join(filter(None, (STAYS if stays else "", *_premises(name, of))))
+    premises = "; ".join(filter(None, (STAYS if keeps_over_width else "", *_premises(name, of))))
     how = {each: both[0].attrs[each] for each in ("optimizer", "loss", "precision", "seed", "draws", "torch")}
     attrs = how | {
         "of": of,
-        "stays": "width" if stays else "",
-        "mixes": int(mixes),
+        "stays": "width" if keeps_over_width else "",
         "kind": kind,
         "premises": premises,
         "warnings": "; ".join(against),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any
@@ -73,7 +73,6 @@ def collected(
         alone: step scales of the one that moves most, with the parameters of the strongest group one by one.
         tuned: the size that a rate is carried from, if any.
     """
-    axes = list(sizes[0].size)
     medians = np.array([[_median(each.scales, SCALES[of]) for each in sizes] for of in SCALES])
     values, errors = medians[..., 0], medians[..., 1]
     variables = _rates(sizes) | {
@@ -83,18 +82,20 @@ def collected(
         "last_layer": ("size", [each.scales.attrs["last_layer"] for each in sizes], "module that is the last layer"),
     }
     coords: dict[str, Any] = {"size": [each.label for each in sizes], "of": list(SCALES)}
-    coords |= {name: ("size", [float(each.size[name]) for each in sizes]) for name in axes}
-    variables |= _slopes({name: [float(each.size[name]) for each in sizes] for name in axes}, values, errors)
     by_name, names = _by_name(sizes, largest)
     variables |= by_name
     coords["module"] = names
-    if axes := _varied(axes, sizes):
-        coords["axis"] = axes
     variables |= _of_places(shown)
     coords |= {"place": shown["module"].values.astype(str), "group": shown["group"].values.astype(str)}
     if alone is not None:
         variables["energy_alone"] = ("parameter", alone["update_energy_of_group"].values[:, 0], ALONE)
         coords["parameter"] = alone["group"].values.astype(str)
+    numbers_of = _numbers(sizes, {*variables, *WORDS, *OF_SLOPES})
+    axes = [name for name, numbers in numbers_of.items() if len(set(numbers)) > 1]
+    coords |= {name: ("size", numbers) for name, numbers in numbers_of.items()}
+    if axes:
+        coords["axis"] = axes
+        variables |= _slopes([numbers_of[name] for name in axes], values, errors)
     dataset = xr.Dataset(
         {
             name: (dims, numbers, {"long_name": words, "units": "1"})
@@ -159,25 +160,26 @@ def _median(scales: xr.Dataset, name: str) -> tuple[float, float]:
     return median, median * error
 
 
-def _varied(axes: Sequence[str], sizes: Sequence[MeasuredSize]) -> list[str]:
-    """Those that have two numbers or more."""
-    return [name for name in axes if len({each.size[name] for each in sizes}) > 1]
+OF_SLOPES = ("slope", "slope_stderr", "chance")
 
 
-def _slopes(sizes: Mapping[str, Sequence[float]], values: Array, errors: Array) -> Variables:
+def _numbers(sizes: Sequence[MeasuredSize], taken: Container[str]) -> dict[str, list[float]]:
+    """The numbers of every keyword of the factory; those that the dataset has otherwise are "model_" and their name."""
+    return {
+        f"model_{name}" if name in taken else name: [float(each.size[name]) for each in sizes] for name in sizes[0].size
+    }
+
+
+def _slopes(sizes: Sequence[Sequence[float]], values: Array, errors: Array) -> Variables:
     """d ln scale / d ln size over every axis, of all axes together, by weighted least squares of known errors."""
-    columns = [np.log(numbers) for numbers in sizes.values() if len(set(numbers)) > 1]
-    if not columns:
-        return {}
+    columns = [np.log(numbers) for numbers in sizes]
     design = np.stack([np.ones(values.shape[1]), *columns], axis=1)
     fits = [fitted(design, row, errors_of) for row, errors_of in zip(values, errors, strict=True)]
     slopes, stderrs, chances = (np.array(each) for each in zip(*fits, strict=True))
     words = "power of the size that the scale goes as"
-    return {
-        "slope": (("of", "axis"), slopes, words),
-        "slope_stderr": (("of", "axis"), stderrs, f"{words}: {ERROR}"),
-        "chance": (("of",), chances, "chance that points of these errors on powers of the sizes scatter as much"),
-    }
+    scatter = "chance that points of these errors on powers of the sizes scatter as much"
+    made = (("of", "axis"), slopes, words), (("of", "axis"), stderrs, f"{words}: {ERROR}"), (("of",), chances, scatter)
+    return dict(zip(OF_SLOPES, made, strict=True))
 
 
 def fitted(design: Array, values: Array, errors: Array) -> tuple[Array, Array, float]:

@@ -350,8 +350,8 @@ def _carried(
 ) -> MeasuredSize:
     """With the rate that is carried from the tuned size.
 
-    Where no scale carries it over width and depth together, it is that of the size of the tuned width and this depth,
-    if that is among ``sizes``: the rate stays over the width.
+    Where no scale carries it over width and depth at once, it is that of the size of the tuned width and this depth, if
+    that is among ``sizes``: the rate stays over the width.
     """
 
     def carried_from(start: MeasuredSize, end: MeasuredSize) -> tuple[xr.Dataset | None, tuple[str, ...], str]:
@@ -361,11 +361,11 @@ def _carried(
 
     carried, sentences, missing = carried_from(tuned, to)
     as_deep = _of_tuned_width(tuned, to, sizes)
-    if carried is not None and carried.attrs["mixes"] and as_deep is not None:
+    if carried is None and as_deep is not None:
         (deeper, first, _), (wider, second, _) = carried_from(tuned, as_deep), carried_from(as_deep, to)
-        if deeper is not None and wider is not None:
+        if deeper is not None and wider is not None and wider.attrs["stays"]:
             of = f"{deeper.attrs['of']}, over depth alone"
-            carried = deeper.assign_attrs(of=of, premises=wider.attrs["premises"])
+            carried, missing = deeper.assign_attrs(of=of, premises=wider.attrs["premises"]), ""
             sentences = tuple(dict.fromkeys((*first, *second)))
     return replace(to, carried=carried, warnings=(*to.warnings, *sentences), not_carried=missing)
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from meanfield import PremiseWarning
 from sims import simulation
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
@@ -37,6 +36,10 @@ def batches():
 
 def pictures():
     return [models.images(seed=seed) for seed in range(2)]
+
+
+def deeper_and_wider(size):
+    return models.UnnormalisedResNet(depth=size, channels=4 * size)
 
 
 def broken(depth):
@@ -171,7 +174,7 @@ def test_sizes_of_two_kinds_are_each_carried_as_the_library_does(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")
 def test_under_descent_a_rate_stays_over_the_width_also_where_the_depth_differs(tmp_path):
-    """Where a size of the tuned width is as deep; the library, which has two models alone, says that it mixes both."""
+    """Where a size of the tuned width is as deep; the library, which has two models alone, gives none."""
     ladder = ["--optimizer", "sgd", "--sizes", "depth=1,2", "--sizes", "channels=4,8"]
     dataset = run([*UNNORMALISED, *ladder, "--carry", "0.1@depth=1,channels=4"], tmp_path / "run.nc")
     rates = dataset["carried_rate"].to_series()
@@ -184,9 +187,12 @@ def test_under_descent_a_rate_stays_over_the_width_also_where_the_depth_differs(
         "outputs, over depth alone",
     ]
     pair = (partial(models.UnnormalisedResNet, depth=at, channels=4 * at) for at in (1, 2))
-    with pytest.warns(PremiseWarning, match="mixes width"):
-        mixed = mft.carry(0.1, *pair, torch.nn.functional.cross_entropy, pictures(), **HOW | {"optimizer": "sgd"})
-    assert float(mixed["rate"]) != rates["depth=2,channels=8"]
+    with pytest.raises(ValueError, match="no scale carries a rate at once under descent"):
+        mft.carry(0.1, *pair, torch.nn.functional.cross_entropy, pictures(), **HOW | {"optimizer": "sgd"})
+    sizes = ["--sizes", "size=1,2", "--carry", "0.1@size=1", "--optimizer", "sgd"]
+    alone = run([f"{__name__}:deeper_and_wider", *UNNORMALISED[1:], *sizes], tmp_path / "both.nc")
+    assert alone["carried_rate"].isnull().values.tolist() == [False, True]
+    assert "is not carried to size=2: the models differ in width and depth" in " ".join(document(alone).text().split())
 
 
 @pytest.mark.filterwarnings("ignore::meanfield.PremiseWarning")

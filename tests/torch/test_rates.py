@@ -367,7 +367,7 @@ PAIRS = [(torch.randn(8, 5), torch.randint(3, (8,)))]
 
 @pytest.mark.parametrize(("optimizer", "of"), [(torch.optim.AdamW, "relative"), (torch.optim.SGD, "outputs")])
 def test_rates_go_over_widths_as_trials_said(optimizer, of):
-    """Under Adam by the relative change; under descent they stay, but where the depth differs too, which is said."""
+    """Under Adam by the relative change; under descent they stay, and none is given where the depth differs, too."""
     how = {"optimizer": partial(optimizer, lr=0.1), "draws": 2}
     narrow, wide, deep = (partial(fully_connected, *sizes) for sizes in ((64,), (128,), (64, 4)))
     wider, said = sentences_of(mft.carry, 0.1, narrow, wide, cross_entropy, PAIRS, **how)
@@ -378,8 +378,11 @@ def test_rates_go_over_widths_as_trials_said(optimizer, of):
     asked, said = sentences_of(mft.carry, 0.1, narrow, wide, cross_entropy, PAIRS, of="outputs", **how)
     assert [each for each in said if "leave the rate over widths" in each or "give of='relative' over widths" in each]
     assert float(asked["rate"]) == float(asked["rates"].sel(of="outputs")) != 0.1
-    _, said = sentences_of(mft.carry, 0.1, narrow, partial(fully_connected, 128, 4), cross_entropy, PAIRS, **how)
-    assert any(each.startswith("this rate mixes width and depth") for each in said) is (of == "outputs")
+    both = (0.1, narrow, partial(fully_connected, 128, 4), cross_entropy, PAIRS)
+    if of == "outputs":
+        with pytest.raises(ValueError, match="no scale carries a rate at once under descent"):
+            mft.carry(*both, **how)
+    assert sentences_of(mft.carry, *both, of=of, **how)[0].attrs["stays"] == ""
     assert wider.attrs["stays"] == ("width" if of == "outputs" else "")
     deeper, said = sentences_of(mft.carry, 0.1, narrow, deep, cross_entropy, PAIRS, **how)
     assert deeper.attrs["of"] == "outputs"
