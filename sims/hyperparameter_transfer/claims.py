@@ -319,8 +319,8 @@ CLAIMS = (
         "which did not decide",
         checks=_checks(GPT, judge_stays, KEPT, dict(zip(CLAIMED, (LARGER, LARGER_MUON), strict=True))),
         replaced_by="three of four stay, by AdamW over width and depth (+0.01 +- 0.06 and -0.06 +- 0.07 octaves) and "
-        "by Muon with AdamW over the depth (+0.05 +- 0.02); over the width Muon's falls by -0.78 +- 0.02, to 0.58 times, "
-        "and the carried rate costs 0.045 +- 0.003 in the loss at width 256",
+        "by Muon with AdamW over the depth (+0.05 +- 0.02); over the width Muon's falls by -0.78 +- 0.02, to 0.58 "
+        "times, and the carried rate costs 0.045 +- 0.003 in the loss at width 256",
         premise="what a table keeps at one size over the width in the first steps sets the rate that trains best",
         preset="evidence",
     ),
