@@ -206,8 +206,10 @@ def findings(dataset: xr.Dataset) -> list[Finding]:
 WIDE = ("--families", CNN, ZERO, RESNET, "--wider", "2")
 ABLATED = ("--families", GELU, DROPOUT)
 KERNELS = ("--families", BY_KERNEL[4], BY_KERNEL[5], "--wider", "2")
-NARROW, BROAD = (("--families", VIT, "--wider", times, "--depths", "4", "8") for times in ("1.5", "2.5"))
-LONG = ("--families", VIT, "--wider", "2", "--epochs", "16", "--depths", "2", "4", "8")
+BROAD = ("--families", VIT, "--wider", "2.5", "--depths", "4", "8")
+NARROW_LONG, LONG = (
+    ("--families", VIT, "--wider", times, "--epochs", "16", "--depths", "2", "4", "8") for times in ("1.5", "2")
+)
 OF_ADAM = ("--optimizer", "adamw")
 MNIST = (
     "MNIST's images averaged to 7 x 7 (Transformers: 16 patches), where the paper has CIFAR-10 and others; 1,792 of "
@@ -282,17 +284,20 @@ CLAIMS = (
         id="A26",
         kind=Kind.BEYOND,
         source="Zhang et al. 2026, appendix E.4, table 4",
-        statement="at widths of 24, 32 and 40, and after twice the epochs, tuned rates of small post-norm Transformers "
-        "that are trained until they learn fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
+        statement="at 32 and 40 channels, and at 24 and 32 after twice the epochs, tuned rates of small post-norm "
+        "Transformers that are trained until they learn fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
         brief="table 4: widths and epochs leave exponents of small ViTs around -3/2",
         printed='"The fitted slopes remain concentrated around the predicted leading exponent alpha = -1.5" (appendix '
         "E.4)",
         hypotheses=f"gradient descent, {MNIST}; widths in the ratios of the paper's 288, 384 and 480; eight and "
         "sixteen epochs for its one to three, as nets hardly learn in fewer. Its nine exponents are -1.207 .. -1.647; "
-        f"{REGISTERED}; before the runs of 24 and 40 channels, and of sixteen epochs, their depths were cut to 4 and 8 "
-        "units, and to 2, 4 and 8, as of 32 channels those of 2 and 16 had not learned",
+        f"{REGISTERED}; before the runs of 40 channels, and of sixteen epochs, their depths were cut to 4 and 8 units, "
+        "and to 2, 4 and 8, as of 32 channels those of 2 and 16 had not learned. Of 24 channels nets had not learned "
+        "after eight epochs (losses of 0.86 and 0.84 at 4 and 8 units, slope -1.22 +- 0.10), and have sixteen since",
         checks=tuple(
-            check for arguments in (BOTH_NORMS, NARROW, BROAD, LONG) for check in _exponents(VIT, arguments=arguments)
+            check
+            for arguments in (BOTH_NORMS, BROAD, NARROW_LONG, LONG)
+            for check in _exponents(VIT, arguments=arguments)
         ),
         preset=PRESET,
     ),
