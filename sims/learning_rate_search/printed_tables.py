@@ -285,7 +285,8 @@ CLAIMS = (
         kind=Kind.BEYOND,
         source="Zhang et al. 2026, appendix E.4, table 4",
         statement="at 32 and 40 channels, and at 24 and 32 after twice the epochs, tuned rates of small post-norm "
-        "Transformers that are trained until they learn fall over depth with an exponent around -3/2 (judged: in -1.8 .. -1.1)",
+        "Transformers that are trained until they learn fall over depth with an exponent around -3/2 (judged: in -1.8 "
+        ".. -1.1)",
         brief="table 4: widths and epochs leave exponents of small ViTs around -3/2",
         printed='"The fitted slopes remain concentrated around the predicted leading exponent alpha = -1.5" (appendix '
         "E.4)",
