@@ -162,8 +162,10 @@ def on_data(net: Any, source: str) -> Any:
         return replace(net, tokens=data.tokens, **sizes)
     if net.grid:
         if not len(net.grid) == len(data.sides) == 2:
-            hint = "give 'cnn 2d pooled' or 'residual cnn 2d pooled'"
-            raise ValueError(f"--data is {source}, of axes {data.sides}: this net has {net.grid}; {hint}")
+            raise ValueError(
+                f"--data is {source}, of axes {data.sides}: this net has {net.grid}; give 'cnn 2d pooled' or 'residual "
+                "cnn 2d pooled'"
+            )
         if isinstance(net, ResidualConvNet) and net.stem == 0 and data.channels != net.channels:
             raise ValueError(
                 f"--data is {source}, of {data.channels} channels, and blocks of {net.channels} cannot add to them: "

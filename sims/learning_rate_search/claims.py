@@ -337,7 +337,7 @@ CLAIMS = (
         'indicating that normalization placement has minimal effect on depth scaling" (section 4.5)',
         hypotheses="the paper tunes ViTs of width 768 on ImageNet, whose slopes are -1.131 and -1.178; a tenth is our "
         "reading of 'minimal'; here 32 channels on MNIST, eight epochs of gradient descent, 24 nets, losses of 0.55 to "
-        f"0.92, where chance is 2.30 and nets below 0.77 count elsewhere; {OF_NORMS}",
+        f"0.92 where chance is 2.30; other rows leave out nets above 0.77, and all count here; {OF_NORMS}",
         checks=checks(NAME, judge_placement, arguments=BOTH_NORMS),
         replaced_by="in eight epochs of gradient descent on MNIST, 32 channels, tuned rates of pre-norm nets fall "
         "over 2 to 16 units as L^(-0.35 +- 0.04), those of post-norm ones as L^(-0.98 +- 0.04)",

@@ -18,7 +18,7 @@ PRECISE = 0.02
 # What stands before the advice of a run that trains for too short a time.
 HARDLY = (
     "No net of this run ends below a third of the loss of chance, so that tuned rates here say little of nets that "
-    "learn: those are trained by --preset evidence, whose findings are in docs/findings.md."
+    "learn: those are trained by the presets default and evidence, whose findings are in docs/findings.md."
 )
 # A slope this many standard errors from theory's is called another one.
 APART = 3.0

@@ -294,7 +294,8 @@ CLAIMS = (
         "sixteen epochs for its one to three, as nets hardly learn in fewer. Its nine exponents are -1.207 .. -1.647; "
         f"{REGISTERED}; before the runs of 40 channels, and of sixteen epochs, their depths were cut to 4 and 8 units, "
         "and to 2, 4 and 8, as of 32 channels those of 2 and 16 had not learned. Of 24 channels nets had not learned "
-        "after eight epochs (losses of 0.86 and 0.84 at 4 and 8 units, slope -1.22 +- 0.10), and have sixteen since",
+        "after eight epochs (losses of 0.86 and 0.84 at 4 and 8 units, slope -1.22 +- 0.10), and are trained for "
+        "sixteen",
         checks=tuple(
             check
             for arguments in (BOTH_NORMS, BROAD, NARROW_LONG, LONG)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any
@@ -90,12 +90,15 @@ def collected(
     if alone is not None:
         variables["energy_alone"] = ("parameter", alone["update_energy_of_group"].values[:, 0], ALONE)
         coords["parameter"] = alone["group"].values.astype(str)
-    numbers_of = _numbers(sizes, {*variables, *WORDS, *OF_SLOPES})
-    axes = [name for name, numbers in numbers_of.items() if len(set(numbers)) > 1]
-    coords |= {name: ("size", numbers) for name, numbers in numbers_of.items()}
-    if axes:
+    numbers_of = {name: [float(each.size[name]) for each in sizes] for name in sizes[0].size}
+    varied = [name for name, each in numbers_of.items() if len(set(each)) > 1]
+    variables |= _slopes([numbers_of[name] for name in varied], values, errors)
+    # A size with the name of something else in the dataset has "model_" before it.
+    taken = {*variables, *WORDS}
+    coordinate = {name: f"model_{name}" if name in taken else name for name in numbers_of}
+    coords |= {coordinate[name]: ("size", each) for name, each in numbers_of.items()}
+    if axes := [coordinate[name] for name in varied]:
         coords["axis"] = axes
-        variables |= _slopes([numbers_of[name] for name in axes], values, errors)
     dataset = xr.Dataset(
         {
             name: (dims, numbers, {"long_name": words, "units": "1"})
@@ -160,26 +163,20 @@ def _median(scales: xr.Dataset, name: str) -> tuple[float, float]:
     return median, median * error
 
 
-OF_SLOPES = ("slope", "slope_stderr", "chance")
-
-
-def _numbers(sizes: Sequence[MeasuredSize], taken: Container[str]) -> dict[str, list[float]]:
-    """The numbers of every keyword of the factory; those that the dataset has otherwise are "model_" and their name."""
-    return {
-        f"model_{name}" if name in taken else name: [float(each.size[name]) for each in sizes] for name in sizes[0].size
-    }
-
-
 def _slopes(sizes: Sequence[Sequence[float]], values: Array, errors: Array) -> Variables:
     """d ln scale / d ln size over every axis, of all axes together, by weighted least squares of known errors."""
+    if not sizes:
+        return {}
     columns = [np.log(numbers) for numbers in sizes]
     design = np.stack([np.ones(values.shape[1]), *columns], axis=1)
     fits = [fitted(design, row, errors_of) for row, errors_of in zip(values, errors, strict=True)]
     slopes, stderrs, chances = (np.array(each) for each in zip(*fits, strict=True))
     words = "power of the size that the scale goes as"
-    scatter = "chance that points of these errors on powers of the sizes scatter as much"
-    made = (("of", "axis"), slopes, words), (("of", "axis"), stderrs, f"{words}: {ERROR}"), (("of",), chances, scatter)
-    return dict(zip(OF_SLOPES, made, strict=True))
+    return {
+        "slope": (("of", "axis"), slopes, words),
+        "slope_stderr": (("of", "axis"), stderrs, f"{words}: {ERROR}"),
+        "chance": (("of",), chances, "chance that points of these errors on powers of the sizes scatter as much"),
+    }
 
 
 def fitted(design: Array, values: Array, errors: Array) -> tuple[Array, Array, float]:
